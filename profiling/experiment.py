@@ -1,0 +1,81 @@
+"""What to run: one model, one workload, a baseline variant and its candidates. Plain values, checked on entry."""
+
+from typing import Literal
+
+import msgspec
+
+WorkloadKind = Literal["train", "prefill", "decode", "generate"]
+KV_CACHES = ("none", "dynamic", "static")
+DEFAULT_SEED = 1234
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of all levers."""
+
+    precision: str = "fp32"
+    fusions: tuple[str, ...] = ()
+    """Fusion names; `all` stands for every fusion that is available here for the workload, except `compile`."""
+    kv_cache: str = "dynamic"
+    threads: int | None = None
+    """Worker threads for kernels; None: one per physical core."""
+    name: str = ""
+    """Short name for people; empty: made from the levers by `variant_name`."""
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """What each variant computes. Token counts are per sequence.
+
+    `steps` counts optimizer steps (train), prompts (prefill) or whole sequences of `new_tokens` (decode, generate).
+    """
+
+    kind: WorkloadKind = "decode"
+    batch: int = 1
+    context: int = 128
+    """Prompt tokens (prefill, decode, generate without `prompt`), or sequence length (train)."""
+    new_tokens: int = 64
+    steps: int = 8
+    seed: int = DEFAULT_SEED
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` saying which number is impossible and what to give instead."""
+        for name, least in (("batch", 1), ("context", 1), ("new_tokens", 1), ("steps", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"{name} is {value}, but it must be {least} or more.")
+        if self.kind == "train" and self.context < 2:
+            raise ValueError(
+                "context is 1, but training needs 2 or more tokens: each position predicts the next token."
+            )
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """One model, one workload, one or more variants; the first variant is the baseline."""
+
+    model: str
+    """A model source: `bundled`, `preset:NAME`, a catalogue name, a folder, a file, or a hub id."""
+    workload: Workload
+    variants: tuple[Variant, ...]
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    profile_steps: int | None = None
+    """Steps (train, prefill) or tokens (decode, generate) to record after measuring; 0: none; None: a default."""
+    quality: bool = False
+    """Compare the candidates' output with the baseline's (perplexity, KL, agreement, greedy tokens)."""
+    time_limit_s: float = 1800.0
+    """The whole experiment is stopped, keeping what was measured, after this long."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` when there is nothing to run."""
+        if not self.variants:
+            raise ValueError("An experiment needs at least one variant.")
+
+
+def variant_name(variant: Variant) -> str:
+    """A short readable name, e.g. `BF16, attention+qkv, static KV`; the variant's own name when it has one."""
+    if variant.name:
+        return variant.name
+    parts = [variant.precision.upper(), "+".join(variant.fusions) if variant.fusions else "plain"]
+    parts.append("no KV cache" if variant.kv_cache == "none" else f"{variant.kv_cache} KV")
+    if variant.threads is not None:
+        parts.append(f"{variant.threads} thread" + ("s" if variant.threads != 1 else ""))
+    return ", ".join(parts)

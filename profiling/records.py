@@ -1,0 +1,612 @@
+"""Every message between worker, engine and client, and every value a saved run consists of.
+
+Frozen typed structs in two unions (`Record` flows towards the client, `Command` towards the worker), told apart by the
+field `type`. A saved run is the stream of its records: opening one replays them through the same code as a live run.
+Fields may be added with a default; any other change raises `SCHEMA_VERSION`.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from gptscope.profiling.experiment import Experiment, Variant, Workload
+
+SCHEMA_VERSION = 1
+
+Phase = Literal["start", "fetch", "load", "compile", "warmup", "measure", "profile", "evaluate", "peaks"]
+StepKind = Literal["train", "prefill", "decode"]
+FailureKind = Literal[
+    "usage",  # the request cannot be run as asked
+    "model",  # missing, damaged, foreign or unsupported weights
+    "memory",  # does or did not fit
+    "worker_died",
+    "timeout",
+    "offline",
+    "disk",
+    "internal",
+]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=_snake):
+    """Base of all records and commands."""
+
+
+# ---------------------------------------------------------------------------------------------------- plain values
+
+
+class LeverInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice of one lever, as menus and forms show it."""
+
+    name: str
+    group: Literal["precision", "fusion", "kv_cache"]
+    title: str
+    summary: str
+    """One or two sentences: what it does and when it helps."""
+    unavailable_reason: str | None = None
+    warning: str | None = None
+    workloads: tuple[str, ...] = ("train", "prefill", "decode", "generate")
+
+
+class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The computer a run happened on. None means unknown; the reason is in `unknown` under the field's name."""
+
+    hostname: str
+    system: str
+    cpu_name: str
+    physical_cores: int
+    logical_cores: int
+    memory_bytes: int
+    cpu_features: tuple[str, ...]
+    device: Literal["cpu", "cuda"]
+    device_name: str
+    compiler: str | None
+    gpu_name: str | None = None
+    gpu_driver: str | None = None
+    gpu_memory_bytes: int | None = None
+    compute_capability: tuple[int, int] | None = None
+    unknown: dict[str, str] = {}
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a loaded or inspected model is. Sizes in bytes are at the variant's precision."""
+
+    name: str
+    source: str
+    """`bundled`, `preset`, `hf_folder`, `hf_hub`, `gguf`, `nanogpt`."""
+    family: str
+    n_layer: int
+    d_model: int
+    n_head: int
+    n_kv_head: int
+    d_head: int
+    d_ff: int
+    vocab_size: int
+    context_length: int
+    parameters: int
+    weight_bytes: int
+    kv_bytes_per_token: float
+    random_weights: bool
+    """True for presets: good for speed, meaningless for quality."""
+    has_tokenizer: bool
+    gated_mlp: bool = False
+    tied_embeddings: bool = True
+    learned_positions: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class KernelRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel (CPU: one operator that does work itself) summed over the profiled steps."""
+
+    name: str
+    category: str
+    calls: int
+    self_time_us: float
+    total_time_us: float
+    share: float
+    """Self time over the self time of all kernels, 0 to 1."""
+    module: str = ""
+    input_shapes: str = ""
+    dtypes: tuple[str, ...] = ()
+    bytes: int | None = None
+    """Modelled: each input read once, each output written once, all calls together; None when shapes are unknown."""
+    flops: int | None = None
+
+
+class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
+    """What the profile says about one lever that is on."""
+
+    lever: str
+    in_effect: bool | None
+    sentence: str
+
+
+class CpuSample(msgspec.Struct, frozen=True, kw_only=True):
+    """Percent of one core unless said otherwise; None = unknown on this system."""
+
+    worker_percent: float
+    other_percent: float
+    """Load of everything that is not gptscope."""
+    own_percent: float
+    """Load of gptscope's own engine and client processes."""
+    steal_percent: float | None = None
+    frequency_mhz: float | None = None
+    max_frequency_mhz: float | None = None
+    temperature_c: float | None = None
+
+
+class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One NVML reading."""
+
+    utilisation_percent: float | None = None
+    memory_used_bytes: int | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    dram_active_percent: float | None = None
+    """Hardware counter (GPM), Hopper and newer."""
+
+
+# ------------------------------------------------------------------------------------------- records, to the client
+
+
+class Hello(Message, frozen=True):
+    """First record of every process."""
+
+    role: Literal["engine", "worker"]
+    pid: int
+    gptscope_version: str
+    schema_version: int = SCHEMA_VERSION
+
+
+class Capabilities(Message, frozen=True):
+    """What this machine offers, every unavailable lever with its reason."""
+
+    machine: MachineInfo
+    levers: tuple[LeverInfo, ...]
+    versions: dict[str, str]
+    """Package name -> version, or a sentence why it is missing."""
+    presets: tuple[str, ...] = ()
+    catalogue: tuple[str, ...] = ()
+
+
+class ExperimentStarted(Message, frozen=True):
+    """The engine accepted an experiment; `run_ids` are in the order of its variants."""
+
+    experiment_id: str
+    experiment: Experiment
+    run_ids: tuple[str, ...]
+    started_unix_ns: int
+
+
+class RunStarted(Message, frozen=True):
+    """One variant's worker is up. Holds everything that repeats the run."""
+
+    run_id: str
+    experiment_id: str
+    variant: Variant
+    name: str
+    workload: Workload
+    model: str
+    command: str
+    """The exact command line that repeats this run."""
+    started_unix_ns: int
+    machine: MachineInfo
+    versions: dict[str, str]
+    environment: dict[str, str]
+    """Environment variables that matter to speed, only those that are set."""
+    threads: int
+    seed: int
+
+
+class Progress(Message, frozen=True):
+    """How far a phase is. `total` 0 = unknown."""
+
+    phase: Phase
+    done: float
+    total: float
+    unit: str = ""
+    """`bytes`, `steps`, `tokens`, `slices`, ...; bytes are shown as MB."""
+    note: str = ""
+    run_id: str | None = None
+
+
+class Notice(Message, frozen=True):
+    """Something a person should know that is not a failure, in one sentence."""
+
+    message: str
+    level: Literal["info", "warning"] = "info"
+    run_id: str | None = None
+
+
+class ModelLoaded(Message, frozen=True):
+    """Weights are in memory and the levers are applied."""
+
+    run_id: str
+    model: ModelInfo
+    fusions: tuple[str, ...]
+    """Fusions really applied (`all` resolved)."""
+    skipped: dict[str, str]
+    """Fusions left out of `all` -> reason."""
+    load_s: float
+    start_s: float
+    """Seconds from the worker process's start until it could load (imports)."""
+
+
+class Compiled(Message, frozen=True):
+    """torch.compile has finished its first calls."""
+
+    run_id: str
+    compile_s: float
+    graph_breaks: int
+    regions: int
+
+
+class StepSamples(Message, frozen=True):
+    """Consecutive steps of one kind, batched so that reporting costs nothing. Lists have equal lengths."""
+
+    run_id: str
+    slice: int
+    """-1 during warm-up and profiling."""
+    phase: Literal["warmup", "measure", "profile"]
+    kind: StepKind
+    start_ns: tuple[int, ...]
+    """`time.perf_counter_ns` of the machine that runs the worker (one clock for all its processes)."""
+    duration_ns: tuple[int, ...]
+    tokens: tuple[int, ...]
+    """Tokens that the step processed (train, prefill) or produced (decode), all sequences together."""
+    context: tuple[int, ...] = ()
+    """Tokens per sequence that the step attended to (decode), for the byte model."""
+    loss: tuple[float, ...] = ()
+
+
+class GeneratedText(Message, frozen=True):
+    """Text as it is produced (first sequence of the batch)."""
+
+    run_id: str
+    text: str
+    token_ids: tuple[int, ...]
+
+
+class SliceDone(Message, frozen=True):
+    """One slice of measured steps has ended."""
+
+    run_id: str
+    slice: int
+    """Counts from 0; a repeated slice has the same number and a higher `attempt`."""
+    attempt: int
+    pair: int
+    """Slices of different variants with the same pair number were measured next to each other."""
+    seconds: float
+    disturbed: str | None = None
+    """Why this slice is not counted, e.g. `other processes used 38 % of a core`; None: undisturbed."""
+
+
+class MemoryPeak(Message, frozen=True):
+    """Peak memory of the worker; on CUDA also of the device allocator."""
+
+    run_id: str
+    process_bytes: int
+    device_bytes: int | None = None
+    kv_cache_bytes: int | None = None
+
+
+class Telemetry(Message, frozen=True):
+    """One sample of the machine, taken outside the measured process."""
+
+    time_ns: int
+    """`time.perf_counter_ns`, comparable with `StepSamples.start_ns`."""
+    cpu: CpuSample
+    worker_rss_bytes: int | None = None
+    memory_available_bytes: int | None = None
+    gpu: GpuSample | None = None
+    gpu_reason: str | None = None
+    """Why `gpu` is None."""
+    run_id: str | None = None
+    """The run that was being measured at that time."""
+
+
+class Profile(Message, frozen=True):
+    """Kernel table of the profiled steps."""
+
+    run_id: str
+    steps: int
+    """Profiled steps (train, prefill) or tokens (decode, generate)."""
+    overhead: float
+    """Median profiled step time over median unprofiled step time."""
+    wall_us: float
+    busy_us: float
+    """Union of kernel intervals per device, inside the profiled steps."""
+    kernels: tuple[KernelRow, ...]
+    device: Literal["cpu", "cuda"]
+    notes: tuple[str, ...] = ()
+
+
+class EvidenceReport(Message, frozen=True):
+    """For every lever that is on: what in the profile proves it."""
+
+    run_id: str
+    items: tuple[EvidenceItem, ...]
+
+
+class TraceChunk(Message, frozen=True):
+    """A piece (the frame's payload) of the gzipped Kineto trace as it was recorded."""
+
+    run_id: str
+    offset: int
+    last: bool
+
+
+class Peaks(Message, frozen=True):
+    """Ceilings measured on this machine with large buffers. None = not measurable, reason in `unknown`."""
+
+    device: Literal["cpu", "cuda"]
+    device_name: str
+    threads: int
+    read_gbps: float | None
+    """10^9 bytes read per second."""
+    copy_gbps: float | None
+    """10^9 bytes per second, bytes read plus bytes written."""
+    gemm_tflops: dict[str, float]
+    """Precision name -> 10^12 floating point operations per second of a large matrix product."""
+    measured_unix_ns: int
+    published: dict[str, float] = {}
+    """Published figures (`memory_gbps`, `bf16_tflops`, ...), when the device is in our table."""
+    published_source: str | None = None
+    unknown: dict[str, str] = {}
+    reused: bool = False
+    run_id: str | None = None
+
+
+class Quality(Message, frozen=True):
+    """A candidate's output beside the baseline's, on the same text and prompts. None = n/a, reason in `unknown`."""
+
+    run_id: str
+    baseline_run_id: str
+    tokens: int
+    perplexity: float
+    perplexity_error: float
+    """Standard error."""
+    baseline_perplexity: float
+    baseline_perplexity_error: float
+    kl_mean: float
+    kl_median: float
+    kl_p99: float
+    top1_agreement: float
+    """0 to 1."""
+    greedy_tokens: int
+    greedy_equal: int
+    """Greedy tokens equal to the baseline's before the first difference, over all prompts."""
+    near_ties: int
+    """Prompts whose first difference is a near-tie of the baseline (not a real change)."""
+    real_changes: int
+    first_divergence: str | None = None
+    """Baseline text and candidate text around the first real change."""
+    text: str = ""
+    """Which text was evaluated."""
+    unknown: dict[str, str] = {}
+
+
+class Failure(Message, frozen=True):
+    """Something asked for did not happen: what, why, what to do, in `message`; nothing measured is lost."""
+
+    kind: FailureKind
+    message: str
+    detail: str = ""
+    """Last lines of stderr, or a traceback, for the details view."""
+    run_id: str | None = None
+
+
+class RunFinished(Message, frozen=True):
+    """Last record of a run."""
+
+    run_id: str
+    outcome: Literal["done", "cancelled", "failed"]
+    finished_unix_ns: int
+    first_step_s: float | None = None
+    """Seconds from the experiment's start until the first measured step."""
+
+
+class ExperimentFinished(Message, frozen=True):
+    """Last record of an experiment."""
+
+    experiment_id: str
+    outcome: Literal["done", "cancelled", "failed"]
+
+
+class ModelInspected(Message, frozen=True):
+    """Answer to `InspectModel`: what a source holds, without loading its weights."""
+
+    model: ModelInfo
+    estimated_bytes: dict[str, int]
+    """Workload -> estimated memory in FP32 at batch 1."""
+
+
+class ModelFetched(Message, frozen=True):
+    """Answer to `FetchModel`."""
+
+    model: str
+    path: str
+    bytes: int
+    sha256: str | None = None
+
+
+class Bye(Message, frozen=True):
+    """Last record of every process that ends as planned; an end without it is a crash."""
+
+    reason: str = ""
+
+
+Record = (
+    Hello
+    | Capabilities
+    | ExperimentStarted
+    | RunStarted
+    | Progress
+    | Notice
+    | ModelLoaded
+    | Compiled
+    | StepSamples
+    | GeneratedText
+    | SliceDone
+    | MemoryPeak
+    | Telemetry
+    | Profile
+    | EvidenceReport
+    | TraceChunk
+    | Peaks
+    | Quality
+    | Failure
+    | RunFinished
+    | ExperimentFinished
+    | ModelInspected
+    | ModelFetched
+    | Bye
+)
+
+# ------------------------------------------------------------------------------------ commands, towards the engine
+
+
+class StartExperiment(Message, frozen=True):
+    """Run this. One experiment at a time per engine."""
+
+    experiment: Experiment
+    experiment_id: str
+
+
+class Cancel(Message, frozen=True):
+    """Stop what is running within a second; what was measured is kept."""
+
+
+class AskCapabilities(Message, frozen=True):
+    """Answer with `Capabilities`."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+class MeasurePeaks(Message, frozen=True):
+    """Answer with `Peaks`; `fresh` ignores kept ones."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int | None = None
+    fresh: bool = False
+
+
+class InspectModel(Message, frozen=True):
+    """Answer with `ModelInspected` or `Failure`."""
+
+    model: str
+
+
+class FetchModel(Message, frozen=True):
+    """Download a catalogue entry or hub model into the cache; answer with `Progress`…, `ModelFetched` or `Failure`."""
+
+    model: str
+
+
+class Shutdown(Message, frozen=True):
+    """End after saying `Bye`."""
+
+
+# ------------------------------------------------------------------------------------- commands, engine to worker
+
+
+class LoadVariant(Message, frozen=True):
+    """Load the model and apply the variant's levers; answered by `ModelLoaded`."""
+
+    run_id: str
+    experiment_id: str
+    experiment: Experiment
+    variant_index: int
+
+
+class WarmUp(Message, frozen=True):
+    """Run until steady (compile, autotune, caches); answered by `CommandDone`."""
+
+
+class RunSlice(Message, frozen=True):
+    """Measure `steps` steps; answered by `StepSamples`… and `CommandDone`."""
+
+    slice: int
+    steps: int
+
+
+class RecordProfile(Message, frozen=True):
+    """Profile a bounded number of steps; answered by `Profile`, `EvidenceReport`, `TraceChunk`…, `CommandDone`."""
+
+    steps: int
+
+
+class EvaluateWindow(Message, frozen=True):
+    """Send the logits of one window of the evaluation text (`Logits` frames), then `CommandDone`."""
+
+    window: int
+
+
+class GreedyPrompt(Message, frozen=True):
+    """Continue one evaluation prompt greedily; answered by `GreedyTokens`."""
+
+    prompt: int
+    new_tokens: int
+
+
+class Leave(Message, frozen=True):
+    """End after saying `Bye`."""
+
+
+Command = (
+    StartExperiment
+    | Cancel
+    | AskCapabilities
+    | MeasurePeaks
+    | InspectModel
+    | FetchModel
+    | Shutdown
+    | LoadVariant
+    | WarmUp
+    | RunSlice
+    | RecordProfile
+    | EvaluateWindow
+    | GreedyPrompt
+    | Leave
+)
+
+# --------------------------------------------------------------------------- worker to engine only, never stored
+
+
+class CommandDone(Message, frozen=True):
+    """The worker has finished one command and waits."""
+
+    command: str
+
+
+class Logits(Message, frozen=True):
+    """A piece (the payload, little-endian float32) of one window's next-token logits, row after row."""
+
+    window: int
+    windows: int
+    """How many windows the evaluation text has."""
+    vocab_size: int
+    targets: tuple[int, ...]
+    """The true next token of each row in this piece."""
+    offset_row: int
+
+
+class GreedyTokens(Message, frozen=True):
+    """One greedy continuation with the gap between best and second-best logit at every token."""
+
+    prompt: int
+    prompts: int
+    """How many evaluation prompts there are."""
+    token_ids: tuple[int, ...]
+    margins: tuple[float, ...]
+    texts: tuple[str, ...]
+    """Text of each token alone."""
+
+
+WorkerRecord = Record | CommandDone | Logits | GreedyTokens
