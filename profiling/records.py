@@ -369,15 +369,15 @@ class Quality(Message, frozen=True):
     run_id: str
     baseline_run_id: str
     tokens: int
-    perplexity: float
-    perplexity_error: float
+    perplexity: float | None
+    perplexity_error: float | None
     """Standard error."""
-    baseline_perplexity: float
-    baseline_perplexity_error: float
-    kl_mean: float
-    kl_median: float
-    kl_p99: float
-    top1_agreement: float
+    baseline_perplexity: float | None
+    baseline_perplexity_error: float | None
+    kl_mean: float | None
+    kl_median: float | None
+    kl_p99: float | None
+    top1_agreement: float | None
     """0 to 1."""
     greedy_tokens: int
     greedy_equal: int
@@ -390,6 +390,14 @@ class Quality(Message, frozen=True):
     text: str = ""
     """Which text was evaluated."""
     unknown: dict[str, str] = {}
+    perplexity_change: float | None = None
+    """Perplexity minus the baseline's."""
+    perplexity_change_error: float | None = None
+    """Standard error of the change, paired window by window (far smaller than the two errors above)."""
+    near_tie_margin: float | None = None
+    """Top-2 logit gap of the baseline below which a first difference counts as a near-tie."""
+    broken_positions: int = 0
+    """Positions where the candidate's logits hold NaN or infinity; they are left out of every figure above."""
 
 
 class Failure(Message, frozen=True):
