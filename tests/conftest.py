@@ -29,7 +29,7 @@ def shared_traces() -> Path:
 
 @pytest.fixture(autouse=True)
 def private_user_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Library, settings and measured peaks of a test never touch the user's own."""
+    """Library and settings of a test never touch the user's own; the cache (models, measured peaks) is shared."""
     home = tmp_path_factory.mktemp("home")
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(home / name.lower()))
