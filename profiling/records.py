@@ -613,6 +613,7 @@ class GreedyTokens(Message, frozen=True):
     """How many evaluation prompts there are."""
     token_ids: tuple[int, ...]
     margins: tuple[float, ...]
+    """In logits; -1.0 where they hold NaN or infinity."""
     texts: tuple[str, ...]
     """Text of each token alone."""
 
