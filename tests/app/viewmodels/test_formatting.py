@@ -1,0 +1,188 @@
+"""Every rule of how numbers are written, by example."""
+
+import datetime
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptscope.app.viewmodels import formatting as f
+
+T = f.THIN_SPACE
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.19, "0.190"),
+        (8.224, "8.22"),
+        (57, "57.0"),
+        (269.4, "269"),
+        (0, "0"),
+        (9.996, "10.0"),
+        (99.96, "100"),
+        (999.6, f"1{T}000"),
+        (12345, f"12{T}300"),
+        (1.5e6, f"1{T}500{T}000"),
+        (-3.14159, "−3.14"),
+        (0.00123456, "0.00123"),
+        (0.000099, "9.90e−5"),
+        (-2.5e-7, "−2.50e−7"),
+        (0.99951, "1.00"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
+    assert f.number(value) == text
+
+
+@given(st.floats(min_value=1e-3, max_value=999))
+def test_a_written_number_is_within_half_a_unit_of_its_third_digit(value: float) -> None:
+    shown = float(f.number(value).replace(T, "").replace("−", "-"))
+    assert shown == pytest.approx(value, rel=0.00501)
+    assert len(f.number(value).replace(".", "").lstrip("0").replace(T, "")) in (3, 4)
+
+
+def test_unknown_is_na_with_its_reason_and_never_zero() -> None:
+    assert f.number(None, "no NVIDIA driver") == "n/a: no NVIDIA driver"
+    assert f.number(None) == "n/a"
+    assert f.number(math.nan, "no steps") == "n/a: no steps"
+    assert f.quantity(None, "bytes", "not reported") == "n/a: not reported"
+    assert f.ratio(None, reason="one run only") == "n/a: one run only"
+    assert f.percent(math.inf) == "n/a"
+    assert f.signed(None) == "n/a"
+    assert f.change(1.0, None, reason="no baseline") == "n/a: no baseline"
+    assert f.interval(None, 1, 2, reason="x") == "n/a: x"
+    assert f.count(None, "y") == "n/a: y"
+    assert f.duration(None) == "n/a"
+
+
+@pytest.mark.parametrize(
+    ("value", "family", "text"),
+    [
+        (0.0082, "time", "8.20 ms"),
+        (0.0009996, "time", "1.00 ms"),
+        (41.2e-6, "time", "41.2 µs"),
+        (2e-9, "time", "0.00200 µs"),
+        (3.5, "time", "3.50 s"),
+        (512, "bytes", "512 B"),
+        (8192, "bytes", "8.19 kB"),
+        (269e6, "bytes", "269 MB"),
+        (2.5e9, "bytes", "2.50 GB"),
+        (41.2e9, "bandwidth", "41.2 GB/s"),
+        (0.412e12, "flops", "0.412 TFLOP/s"),
+        (57, "rate", "57.0 tok/s"),
+        (12.25, "plain", "12.2"),
+    ],
+)
+def test_quantities_take_the_unit_that_suits_them(value: float, family: f.Family, text: str) -> None:
+    assert f.quantity(value, family) == text
+
+
+def test_a_count_is_whole_with_thin_spaces() -> None:
+    assert f.count(8192) == f"8{T}192"
+    assert f.count(134_515_008) == f"134{T}515{T}008"
+    assert f.count(7) == "7"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.5, "500 ms"),
+        (59.96, "60.0 s"),
+        (119, "119 s"),
+        (125, "2 min 5 s"),
+        (7384, "2 h 3 min"),
+        (-130, "−2 min 10 s"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert f.duration(seconds) == text
+
+
+def test_a_column_has_one_unit_chosen_by_its_largest_value() -> None:
+    column = f.column([0.0123, 0.00045, None, 2e-6], "time", "not timed")
+    assert column.unit == "ms"
+    assert column.texts == ("12.3", "0.450", "n/a: not timed", "0.00200")
+    assert f.column([], "bytes") == f.Column(unit="B", texts=())
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ((2.314, 2.249, 2.381), "2.31x [2.25, 2.38]"),
+        ((0.47,), "0.47x"),
+        ((12.34, 12.0, 12.71), "12.3x [12.0, 12.7]"),
+        ((1.0,), "1.00x"),
+        ((123.4,), "123x"),
+        ((9.996,), "10.0x"),
+        ((0.0047,), "0.00470x"),
+    ],
+)
+def test_ratios_carry_their_interval(args: tuple[float, ...], text: str) -> None:
+    assert f.ratio(*args) == text
+
+
+def test_an_interval_has_the_digits_of_its_value() -> None:
+    assert f.interval(57.04, 56.08, 57.94, "tok/s") == "57.0 [56.1, 57.9] tok/s"
+    assert f.interval(57.04, None, None, "tok/s") == "57.0 tok/s"
+    assert f.interval(1234.0, 1201.0, 1260.0) == f"1{T}230 [1{T}201, 1{T}260]"
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.34, "34 %"),
+        (0.042, "4.2 %"),
+        (0.0996, "10 %"),
+        (0.0034, "0.34 %"),
+        (0, "0 %"),
+        (1.04, "104 %"),
+        (-0.12, "−12 %"),
+    ],
+)
+def test_percentages(fraction: float, text: str) -> None:
+    assert f.percent(fraction) == text
+
+
+def test_a_tiny_share_is_not_shown_as_zero() -> None:
+    assert f.percent(0.00001) == "0.00100 %"
+
+
+def test_above_peak_is_shown_and_explained() -> None:
+    assert f.of_peak(1.12) == "112 % (cache-resident or model wrong)"
+    assert f.of_peak(0.93) == "93 %"
+    assert f.of_peak(None, "no peak") == "n/a: no peak"
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ((0.02, 0.11), "+0.02 ± 0.11"),
+        ((-0.5, 0.11), "−0.50 ± 0.11"),
+        ((-0.001, 0.11), "+0.00 ± 0.11"),
+        ((12.3, 4.56), "+12.3 ± 4.6"),
+        ((0.0201, None), "+0.0201"),
+        ((0.0, None), "0"),
+        ((-3.0, 0.0), "−3.00"),
+        ((120.0, 34.0), "+120 ± 34"),
+    ],
+)
+def test_changes_carry_sign_and_error(args: tuple[float, float | None], text: str) -> None:
+    assert f.signed(*args) == text
+
+
+def test_before_and_after_show_enough_digits_to_differ() -> None:
+    assert f.change(14.86, 14.88) == "14.86 → 14.88"
+    assert f.change(14.86, 19.2, "ms") == "14.9 → 19.2 ms"
+    assert f.change(2.0, 2.0) == "2.00 → 2.00"
+
+
+def test_moments_are_local_to_a_zone() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    assert f.when(1_790_000_000 * 10**9, zone) == "2026-09-21 16:13"
+
+
+def test_ascii_fallback_keeps_the_meaning() -> None:
+    assert f.to_ascii(f"8{T}192 × 2 µs ± 1 → −3 ✓ ✗ …") == "8 192 x 2 us +/- 1 -> -3 yes NO ..."
+    assert f.to_ascii("日") == "?"
