@@ -1,0 +1,84 @@
+"""Normalisation by torch's own operators instead of the formula."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gptscope.models.fusion.lever import Fusion, replace_modules
+from gptscope.models.gpt import GPT, LayerNorm, RMSNorm
+from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
+
+
+class FusedLayerNorm(nn.Module):
+    """`F.layer_norm`: one kernel."""
+
+    def __init__(self, textbook: LayerNorm) -> None:
+        super().__init__()
+        self.weight, self.bias, self.eps = textbook.weight, textbook.bias, textbook.eps
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        return F.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
+
+
+class FusedRMSNorm(nn.Module):
+    """`F.rms_norm`: one kernel on CUDA."""
+
+    def __init__(self, textbook: RMSNorm) -> None:
+        super().__init__()
+        self.weight, self.eps = textbook.weight, textbook.eps
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        return F.rms_norm(x_BLD, self.weight.shape, self.weight, self.eps)
+
+
+class MirroredRMSNorm(nn.Module):
+    """RMSNorm by the layer-norm kernel, for inference on a CPU, where torch runs `F.rms_norm` as eight operators.
+
+    The row (x, -x) has mean zero and variance mean(x²), so the first half of its layer norm is the RMS norm of x.
+    """
+
+    def __init__(self, textbook: RMSNorm) -> None:
+        super().__init__()
+        self.size = textbook.weight.shape[0]
+        self.eps = textbook.eps
+        self.weight = nn.Parameter(torch.cat((textbook.weight, textbook.weight)).detach(), requires_grad=False)
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        mirrored = torch.cat((x_BLD, -x_BLD), dim=-1)
+        return F.layer_norm(mirrored, self.weight.shape, self.weight, None, self.eps)[..., : self.size]
+
+
+class Norm(Fusion):
+    """Fused normalisation."""
+
+    name = "norm"
+    title = "fused norm"
+    summary = "LayerNorm or RMSNorm by torch's fused operator instead of separate mean, square, root and scale."
+
+    def apply(self, model: GPT, context: LeverContext) -> None:
+        mirrored = context.machine.device == "cpu" and not context.training and "compile" not in context.fusions
+
+        def make(module: nn.Module) -> nn.Module | None:
+            if isinstance(module, LayerNorm):
+                return FusedLayerNorm(module)
+            if isinstance(module, RMSNorm):
+                return MirroredRMSNorm(module) if mirrored else FusedRMSNorm(module)
+            return None
+
+        replace_modules(model, make)
+
+    def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
+        if "compile" in context.fusions:
+            return self.cannot_tell("The compiler merges the norms into other kernels, so they cannot be told apart.")
+        fused = facts.calls_per_step(_is_fused_norm)
+        if fused:
+            return self.shown(f"{fused:.0f} fused norm operators per step.")
+        loose = facts.calls_per_step(lambda kernel: "rsqrt" in kernel.name)
+        return self.not_shown(
+            f"No fused norm operator in the profile; the formula's rsqrt ran {loose:.0f} times per step."
+        )
+
+
+def _is_fused_norm(kernel_fact: object) -> bool:
+    name = str(getattr(kernel_fact, "name", "")).lower()
+    return any(part in name for part in ("layer_norm", "rms_norm", "layernorm", "rmsnorm")) and "backward" not in name

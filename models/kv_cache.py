@@ -1,0 +1,185 @@
+"""Where generation keeps the keys and values of earlier tokens: nowhere, in growing tensors, or in fixed buffers."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gptscope.models.config import GPTConfig
+from gptscope.models.levers import INFERENCE_WORKLOADS, Evidence, Lever, LeverContext, ProfileFacts
+
+
+class DynamicCache:
+    """Textbook cache: every step concatenates, so every step allocates and copies all earlier keys and values.
+
+    The copying is the honest price of the simplest form (it is also what transformers' `DynamicCache` pays); the
+    static cache is the cure.
+    """
+
+    def __init__(self, n_layer: int) -> None:
+        self.length = 0
+        self.allocations = 0
+        """Tensors allocated for storage so far."""
+        self._layers: list[tuple[Tensor, Tensor] | None] = [None] * n_layer
+
+    def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
+        """Append one layer's new keys and values; return all of them, oldest first."""
+        stored = self._layers[layer]
+        if stored is not None:
+            k_BKLC = torch.cat((stored[0], k_BKLC), dim=2)
+            v_BKLC = torch.cat((stored[1], v_BKLC), dim=2)
+        self.allocations += 2
+        self._layers[layer] = (k_BKLC, v_BKLC)
+        return k_BKLC, v_BKLC
+
+    def advance(self, tokens: int) -> None:
+        """Count `tokens` as stored."""
+        self.length += tokens
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.length = 0
+        self._layers = [None] * len(self._layers)
+
+    @property
+    def storage_bytes(self) -> int:
+        """Bytes that the stored keys and values occupy."""
+        return sum(tensor.nbytes for pair in self._layers if pair is not None for tensor in pair)
+
+
+class StaticCache:
+    """One buffer per layer, allocated once for `capacity` tokens; reading returns views, nothing is copied again."""
+
+    def __init__(self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+        self.length = 0
+        self.allocations = 2 * config.n_layer
+        self.capacity = capacity
+        shape = (batch, config.n_kv_head, capacity, config.d_head)
+        self._keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layer)]
+        self._values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layer)]
+
+    def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
+        """Write one layer's new keys and values behind the stored ones; return views of all of them.
+
+        Raises:
+            ValueError: The buffer is full.
+        """
+        end = self.length + k_BKLC.shape[2]
+        if end > self.capacity:
+            raise ValueError(
+                f"{end} tokens do not fit into a static KV cache made for {self.capacity}; make it larger, "
+                "or use the dynamic cache."
+            )
+        keys, values = self._keys[layer], self._values[layer]
+        keys[:, :, self.length : end] = k_BKLC
+        values[:, :, self.length : end] = v_BKLC
+        return keys[:, :, :end], values[:, :, :end]
+
+    def advance(self, tokens: int) -> None:
+        """Count `tokens` as stored."""
+        self.length += tokens
+
+    def reset(self) -> None:
+        """Start over in the same buffers."""
+        self.length = 0
+
+    @property
+    def storage_bytes(self) -> int:
+        """Bytes of the buffers, used or not."""
+        return sum(tensor.nbytes for tensor in (*self._keys, *self._values))
+
+
+AnyCache = DynamicCache | StaticCache
+
+
+class KVCacheKind(Lever):
+    """One way of remembering, or not, what earlier tokens computed."""
+
+    group = "kv_cache"
+    workloads: ClassVar = INFERENCE_WORKLOADS
+
+    @abstractmethod
+    def make(
+        self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
+    ) -> AnyCache | None:
+        """A fresh cache for `batch` sequences of at most `capacity` tokens; None when nothing is kept."""
+
+    def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
+        del context
+        if facts.workload == "prefill":
+            return self.cannot_tell("One prefill reads no cached tokens; decode shows what the cache does.")
+        per_step = facts.counters.get("tokens_per_forward")
+        if per_step is None:
+            return self.cannot_tell("No decode steps were counted, so the cache cannot be seen.")
+        return self.decode_evidence(per_step, facts)
+
+    @abstractmethod
+    def decode_evidence(self, per_step: float, facts: ProfileFacts) -> Evidence:
+        """Judge from the tokens that each decode step put through the model, per sequence."""
+
+
+class NoCache(KVCacheKind):
+    """Compute everything again for every token."""
+
+    name = "none"
+    title = "no KV cache"
+    summary = "Every new token recomputes the whole text: the cost grows with the text, which shows what a cache saves."
+
+    def make(
+        self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
+    ) -> AnyCache | None:
+        return None
+
+    def decode_evidence(self, per_step: float, facts: ProfileFacts) -> Evidence:
+        del facts
+        sentence = f"Each decode step put {per_step:.0f} tokens per sequence through the model."
+        return self.seen(per_step > 1, sentence)
+
+
+class Dynamic(KVCacheKind):
+    """Grow by concatenation."""
+
+    name = "dynamic"
+    title = "dynamic KV cache"
+    summary = "Keeps keys and values and appends by concatenation: needs no size in advance, but copies at every step."
+
+    def make(
+        self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
+    ) -> AnyCache | None:
+        return DynamicCache(config.n_layer)
+
+    def decode_evidence(self, per_step: float, facts: ProfileFacts) -> Evidence:
+        grown = facts.counters.get("kv_cache_allocations_per_step", 0.0)
+        sentence = f"Each decode step put {per_step:.0f} token per sequence through the model"
+        if per_step != 1:
+            return self.not_shown(f"Each decode step put {per_step:.1f} tokens per sequence through the model, not 1.")
+        return self.seen(grown > 0, f"{sentence} and allocated {grown:.0f} grown cache tensors.")
+
+
+class Static(KVCacheKind):
+    """Allocate once."""
+
+    name = "static"
+    title = "static KV cache"
+    summary = "Allocates room for the whole text at the start and writes in place: no copying, fixed memory."
+
+    def make(
+        self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
+    ) -> AnyCache | None:
+        return StaticCache(config, batch, capacity, dtype, device)
+
+    def decode_evidence(self, per_step: float, facts: ProfileFacts) -> Evidence:
+        if per_step != 1:
+            return self.not_shown(f"Each decode step put {per_step:.1f} tokens per sequence through the model, not 1.")
+        grown = facts.counters.get("kv_cache_allocations_per_step", 0.0)
+        if grown > 0:
+            return self.not_shown(
+                f"Each decode step allocated {grown:.0f} cache tensors; a static cache allocates none."
+            )
+        megabytes = facts.counters.get("kv_cache_bytes", 0.0) / 1e6
+        return self.shown(f"Decode steps wrote in place into {megabytes:.1f} MB allocated once, one token per step.")
+
+
+KV_CACHES: dict[str, KVCacheKind] = {"none": NoCache(), "dynamic": Dynamic(), "static": Static()}
+"""Name -> kind, in the order of menus."""
