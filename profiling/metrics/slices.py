@@ -1,0 +1,109 @@
+"""Step samples sorted into slices: which ones count, and why the others do not.
+
+`StepSamples` carry no attempt number, but a slice's samples come before its `SliceDone`, so order tells attempts apart.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from gptscope.profiling.records import SliceDone, StepKind, StepSamples
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Consecutive steps of one kind in one slice; arrays of equal length."""
+
+    start_ns: Ints
+    duration_ns: Ints
+    tokens: Ints
+    context: Ints
+    """Tokens per sequence attended to; empty when the worker did not say."""
+
+    @property
+    def end_ns(self) -> Ints:
+        """When each step ended."""
+        return self.start_ns + self.duration_ns
+
+    @property
+    def count(self) -> int:
+        """Number of steps."""
+        return int(self.duration_ns.size)
+
+
+@dataclass(slots=True)
+class Slice:
+    """One attempt at one slice."""
+
+    number: int
+    attempt: int = 0
+    pair: int | None = None
+    seconds: float | None = None
+    """Wall time of the whole slice; None: it did not end."""
+    disturbed: str | None = None
+    samples: list[StepSamples] = field(default_factory=list)
+
+    @property
+    def finished(self) -> bool:
+        """False when the run was stopped, or is still, inside this slice."""
+        return self.seconds is not None
+
+    def steps(self, kind: StepKind) -> Steps:
+        """All samples of one kind, joined."""
+        parts = [s for s in self.samples if s.kind == kind]
+        context = [value for s in parts for value in s.context]
+        duration = _column(s.duration_ns for s in parts)
+        return Steps(
+            start_ns=_column(s.start_ns for s in parts),
+            duration_ns=duration,
+            tokens=_column(s.tokens for s in parts),
+            context=np.asarray(context if len(context) == duration.size else [], dtype=np.int64),
+        )
+
+
+def _column(tuples: Iterable[tuple[int, ...]]) -> Ints:
+    return np.asarray([value for t in tuples for value in t], dtype=np.int64)
+
+
+@dataclass(slots=True)
+class SliceBook:
+    """All slices of one run, fed record by record."""
+
+    ended: list[Slice] = field(default_factory=list)
+    """Every finished attempt, in order."""
+    running: dict[int, Slice] = field(default_factory=dict)
+    """Attempts that have samples but no `SliceDone` yet, by slice number."""
+
+    def add_samples(self, samples: StepSamples) -> None:
+        """Take the samples of a measured step; others (warm-up, profiled) are not measurements and are left out."""
+        if samples.phase == "measure":
+            self.running.setdefault(samples.slice, Slice(samples.slice)).samples.append(samples)
+
+    def end_slice(self, done: SliceDone) -> None:
+        """Close an attempt; its samples came before."""
+        ended = self.running.pop(done.slice, Slice(done.slice))
+        ended.attempt, ended.pair = done.attempt, done.pair
+        ended.seconds, ended.disturbed = done.seconds, done.disturbed
+        self.ended.append(ended)
+
+    def counted(self) -> list[Slice]:
+        """The attempts whose samples make the numbers, one per slice number, in order.
+
+        The last undisturbed attempt counts; a slice that was disturbed every time counts by its last attempt (and is
+        reported as disturbed). A slice that was cut off counts only while no slice has ended, so that a live run has
+        numbers from its first step.
+        """
+        by_number: dict[int, Slice] = {}
+        for attempt in self.ended:
+            earlier = by_number.get(attempt.number)
+            if attempt.samples and (earlier is None or attempt.disturbed is None or earlier.disturbed is not None):
+                by_number[attempt.number] = attempt
+        chosen = by_number or {number: s for number, s in self.running.items() if s.samples}
+        return [chosen[number] for number in sorted(chosen)]
+
+    def repeated(self) -> int:
+        """How many attempts were measured again because something disturbed them."""
+        return len(self.ended) - len({s.number for s in self.ended})
