@@ -1,10 +1,10 @@
-"""How numbers are written, everywhere: three significant digits, SI units, ratios with their interval, n/a with a reason.
+"""How numbers are written, everywhere: three significant digits, SI units, intervals, n/a with a reason.
 
 Pure functions from numbers to text; the window, the terminal and the reports share them. Text may hold a thin space,
 a true minus sign, µ, ×, ± and →; `to_ascii` replaces them where a terminal cannot show them.
 """
 
-import datetime
+import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -180,9 +180,9 @@ def change(before: float | None, after: float | None, unit: str = "", reason: st
     return f"{first} → {second} {unit}".rstrip()
 
 
-def when(unix_ns: int, zone: datetime.tzinfo | None = None) -> str:
+def when(unix_ns: int, zone: dt.tzinfo | None = None) -> str:
     """A moment in local time: `2026-11-30 05:29`."""
-    moment = datetime.datetime.fromtimestamp(unix_ns / 1e9, tz=datetime.UTC).astimezone(zone)
+    moment = dt.datetime.fromtimestamp(unix_ns / 1e9, tz=dt.UTC).astimezone(zone)
     return moment.strftime("%Y-%m-%d %H:%M")
 
 

@@ -1,1 +1,1 @@
-
+"""The library of runs: an SQLite file and a folder of traces."""

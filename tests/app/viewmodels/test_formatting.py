@@ -1,13 +1,12 @@
 """Every rule of how numbers are written, by example."""
 
-import datetime
+import datetime as dt
 import math
 
 import pytest
+from gptscope.app.viewmodels import formatting as f
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gptscope.app.viewmodels import formatting as f
 
 T = f.THIN_SPACE
 
@@ -179,7 +178,7 @@ def test_before_and_after_show_enough_digits_to_differ() -> None:
 
 
 def test_moments_are_local_to_a_zone() -> None:
-    zone = datetime.timezone(datetime.timedelta(hours=2))
+    zone = dt.timezone(dt.timedelta(hours=2))
     assert f.when(1_790_000_000 * 10**9, zone) == "2026-09-21 16:13"
 
 

@@ -1,0 +1,193 @@
+"""Records on their way into the library's file: held in memory until they are written, one transaction per batch."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from gptscope.profiling.channel import encode_header
+from gptscope.profiling.experiment import variant_name
+from gptscope.profiling.records import (
+    Capabilities,
+    ExperimentFinished,
+    ExperimentStarted,
+    Hello,
+    Progress,
+    Record,
+    RunFinished,
+    RunStarted,
+)
+from gptscope.profiling.store import opening
+from gptscope.profiling.store.entries import Headline
+from gptscope.profiling.store.headline import headline_of
+from gptscope.profiling.store.writers import this_process
+
+_SIGN_OF_LIFE_S = 10.0
+_NOT_KEPT = (Hello, Capabilities, Progress)
+"""Records that say nothing about a finished run."""
+
+
+class RecordStream:
+    """The records of the current experiment and how many of them are in the file. Used by one thread.
+
+    Attributes:
+        lost_traces: Runs whose trace could not be written; its further pieces are left out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / opening.FILE_NAME
+        self._connection: sqlite3.Connection | None = None
+        self._file_id: tuple[int, int] | None = None
+        self._experiment: ExperimentStarted | None = None
+        self._items: list[tuple[str, Record]] = []
+        """(experiment id, record), the current experiment's and what an earlier one's could not be written."""
+        self._written = 0
+        self._open_runs: dict[str, RunStarted] = {}
+        self._ended = False
+        self._last_write = 0.0
+        self.lost_traces: set[str] = set()
+
+    def take(self, record: Record) -> None:
+        """Hold one record until the next `write`."""
+        if isinstance(record, ExperimentStarted):
+            del self._items[: self._written]
+            self._experiment, self._written = record, 0
+        if self._experiment is None or isinstance(record, _NOT_KEPT):
+            return
+        self._items.append((self._experiment.experiment_id, record))
+        if isinstance(record, RunStarted):
+            self._open_runs[record.run_id] = record
+        elif isinstance(record, RunFinished):
+            self._open_runs.pop(record.run_id, None)
+        elif isinstance(record, ExperimentFinished):
+            self._experiment = None
+
+    def end(self) -> None:
+        """No more records will come: the next `write` marks runs without an end as interrupted."""
+        self._ended = True
+
+    def is_written(self) -> bool:
+        """True when everything that was taken is in the file."""
+        return self._written == len(self._items)
+
+    def rewind(self) -> None:
+        """Write everything that is still in memory again, into what is now the library's file."""
+        self._written = 0
+
+    def close(self) -> None:
+        """Close the file; the next `write` opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def write(self) -> None:
+        """Bring the file up to date in one transaction, then the headline numbers of runs that ended in another.
+
+        Raises:
+            sqlite3.Error: nothing of this batch is in the file; call again later.
+            OSError: likewise.
+        """
+        now = time.monotonic()
+        silent = bool(self._open_runs) and now - self._last_write > _SIGN_OF_LIFE_S
+        interrupted = tuple(self._open_runs) if self._ended else ()
+        if self.is_written() and not silent and not interrupted:
+            return
+        connection = self._connect()
+        batch = self._items[self._written :]
+        self._transaction(connection, lambda: self._insert(connection, batch, interrupted))
+        self._written, self._last_write = len(self._items), now
+        headlines = self._headlines(batch, interrupted)
+        if headlines:
+            self._transaction(connection, lambda: _update_headlines(connection, headlines))
+        for run_id in interrupted:
+            del self._open_runs[run_id]
+
+    def _connect(self) -> sqlite3.Connection:
+        """The open connection; a new one when the file was moved or deleted under us."""
+        if self._connection is not None and self._file_id != _file_id(self._path):
+            self.close()
+            self.rewind()
+        if self._connection is None:
+            if not self._path.exists():
+                opening.open_file(self._folder).connection.close()
+            self._connection = opening.connect(self._path)
+            self._file_id = _file_id(self._path)
+        return self._connection
+
+    def _transaction(self, connection: sqlite3.Connection, action: Callable[[], None]) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            action()
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _insert(
+        self, connection: sqlite3.Connection, batch: list[tuple[str, Record]], interrupted: tuple[str, ...]
+    ) -> None:
+        for _, record in batch:
+            if isinstance(record, RunStarted):
+                self._insert_run(connection, record)
+            elif isinstance(record, RunFinished):
+                connection.execute(
+                    "UPDATE runs SET outcome = ?, finished_unix_ns = ? WHERE run_id = ?",
+                    (record.outcome, record.finished_unix_ns, record.run_id),
+                )
+        connection.executemany(
+            "INSERT INTO records (experiment_id, run_id, body) VALUES (?, ?, ?)",
+            [(experiment, getattr(record, "run_id", None), encode_header(record)) for experiment, record in batch],
+        )
+        connection.executemany(
+            "UPDATE runs SET written_unix_ns = ? WHERE run_id = ?", [(time.time_ns(), run) for run in self._open_runs]
+        )
+        connection.executemany("UPDATE runs SET outcome = 'interrupted' WHERE run_id = ?", [(r,) for r in interrupted])
+
+    def _insert_run(self, connection: sqlite3.Connection, run: RunStarted) -> None:
+        started = next((r for e, r in self._items if e == run.experiment_id and isinstance(r, ExperimentStarted)), None)
+        position = started.run_ids.index(run.run_id) if started and run.run_id in started.run_ids else 0
+        writer = this_process()
+        connection.execute(
+            "INSERT OR IGNORE INTO runs (run_id, experiment_id, position, name, model, workload, variant, command,"
+            " created_unix_ns, outcome, writer_host, writer_pid, writer_started, written_unix_ns)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?)",
+            (
+                run.run_id,
+                run.experiment_id,
+                position,
+                run.name or variant_name(run.variant),
+                run.model,
+                msgspec.json.encode(run.workload).decode(),
+                msgspec.json.encode(run.variant).decode(),
+                run.command,
+                run.started_unix_ns,
+                writer.host,
+                writer.pid,
+                writer.started,
+                time.time_ns(),
+            ),
+        )
+
+    def _headlines(self, batch: list[tuple[str, Record]], interrupted: tuple[str, ...]) -> dict[str, Headline]:
+        """Headline numbers of the runs that ended in this batch; with verdicts once the experiment has ended."""
+        ended = [record.run_id for _, record in batch if isinstance(record, RunFinished)]
+        records = [record for _, record in self._items]
+        return {run_id: headline_of(records, run_id) for run_id in (*ended, *interrupted)}
+
+
+def _update_headlines(connection: sqlite3.Connection, headlines: dict[str, Headline]) -> None:
+    connection.executemany(
+        "UPDATE runs SET headline = ? WHERE run_id = ?",
+        [(msgspec.json.encode(headline).decode(), run_id) for run_id, headline in headlines.items()],
+    )
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_dev, stat.st_ino)
