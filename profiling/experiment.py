@@ -61,6 +61,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Steps (train, prefill) or tokens (decode, generate) to record after measuring; 0: none; None: a default."""
     quality: bool = False
     """Compare the candidates' output with the baseline's (perplexity, KL, agreement, greedy tokens)."""
+    peaks: bool = True
+    """Measure this machine's bandwidth and FLOP/s ceilings first, unless they are kept from an earlier time."""
     time_limit_s: float = 1800.0
     """The whole experiment is stopped, keeping what was measured, after this long."""
 

@@ -129,6 +129,13 @@ def _start_watcher() -> None:
     threading.Thread(target=watch, name="watch-parent", daemon=True).start()
 
 
+def end_this_process_after(seconds: float) -> None:
+    """End this process after some time even if it hangs; nothing happens when it has ended by itself before."""
+    timer = threading.Timer(seconds, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+
+
 def parent_id() -> int | None:
     """Process id of the living parent; None when it is gone (where the system tells)."""
     parent = os.getppid()
@@ -232,3 +239,49 @@ def _cgroup_folder() -> Path:
         lines = []
     own = next((line.split("::", 1)[1] for line in lines if line.startswith("0::")), "/")
     return Path("/sys/fs/cgroup") / own.lstrip("/")
+
+
+def usable_cores() -> int:
+    """Physical cores this process may compute on: no more than its affinity and its control group's quota allow."""
+    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = min(cores, len(os.sched_getaffinity(0)))
+    quota = _cpu_quota()
+    return max(1, min(cores, int(quota))) if quota is not None else cores
+
+
+def _cpu_quota() -> float | None:
+    try:
+        limit, period = (_cgroup_folder() / "cpu.max").read_text(encoding="ascii").split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def available_memory() -> int:
+    """Bytes that can be taken without swapping, within the control group's limit."""
+    available = int(psutil.virtual_memory().available)
+    try:
+        limit = (_cgroup_folder() / "memory.max").read_text(encoding="ascii").strip()
+        used = int((_cgroup_folder() / "memory.current").read_text(encoding="ascii"))
+        return available if limit == "max" else max(0, min(available, int(limit) - used))
+    except (OSError, ValueError):
+        return available
+
+
+def memory_use(pid: int) -> tuple[int, int] | None:
+    """Resident bytes of a process now and at most so far; None when it has ended. Unknown peaks equal the present."""
+    try:
+        info = psutil.Process(pid).memory_info()
+    except psutil.Error:
+        return None
+    peak = getattr(info, "peak_wset", None) or _peak_kib(pid) * 1024
+    return int(info.rss), max(int(info.rss), int(peak))
+
+
+def _peak_kib(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)

@@ -24,6 +24,7 @@ FailureKind = Literal[
     "offline",
     "disk",
     "internal",
+    "cancelled",  # a question (capabilities, peaks, inspection, download); experiments say it by their outcome
 ]
 
 
