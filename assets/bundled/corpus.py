@@ -6,6 +6,8 @@ evaluated can have leaked into training.
 """
 
 import ast
+import csv
+import hashlib
 import io
 import json
 import re
@@ -124,6 +126,37 @@ def split(documents: list[Document]) -> dict[Split, list[Document]]:
     return parts
 
 
+def documents_of(text: str) -> list[str]:
+    """The documents of a text that `join` made."""
+    return text.removesuffix("\n").split(SEPARATOR)
+
+
+def hash_of(text: str) -> str:
+    """SHA-256 of a document's text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def overlap(training: list[Document], held_out: list[Document], span: int = 60) -> float:
+    """Share of the held-out spans of 60 characters that stand in the training text too, word for word."""
+    stride = span // 3  # sparse training spans suffice: held-out spans begin at every character
+    known = {item.text[i : i + span] for item in training for i in range(0, len(item.text) - span, stride)}
+    spans = [item.text[i : i + span] for item in held_out for i in range(len(item.text) - span)]
+    return min(1.0, stride * sum(one in known for one in spans) / max(1, len(spans)))
+
+
+def write_texts(folder: Path, documents: list[Document]) -> None:
+    """Write `eval.txt`, `calibration.txt`, and `documents.csv`: the split, size and hash of every document."""
+    folder.mkdir(parents=True, exist_ok=True)
+    evaluation = split(documents)["evaluation"]
+    (folder / "eval.txt").write_text(join(evaluation), encoding="utf-8", newline="\n")
+    (folder / "calibration.txt").write_text(join(calibration_documents(documents)), encoding="utf-8", newline="\n")
+    with (folder / "documents.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("split", "document", "characters", "sha256"))
+        for item in documents:
+            writer.writerow((split_of(item.key), item.key, len(item.text), hash_of(item.text)))
+
+
 def join(documents: list[Document]) -> str:
     """One text of many documents, as `eval.txt` has it."""
     return SEPARATOR.join(document.text for document in documents) + "\n"
@@ -224,9 +257,9 @@ def _read_kjv(archive: bytes) -> list[Document]:
     titles = [ast.literal_eval(title) for title in titles_node.values]
     begins = [min(start for verse, start in starts.items() if verse // 1_000_000 == book) for book in _books(starts)]
     ends = [*begins[1:], len(text)]
+    text = re.sub(r"[\[\]]", " ", text)  # brackets mark words the translators added; offsets stay
     return [
-        Document("kjv", title, clean(re.sub(r"[\[\]]", "", text[begin:end])))  # brackets mark words the translators added
-        for title, begin, end in zip(titles, begins, ends, strict=True)
+        Document("kjv", title, clean(text[begin:end])) for title, begin, end in zip(titles, begins, ends, strict=True)
     ]
 
 

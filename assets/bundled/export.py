@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import torch
+from gptscope.models.config import GPTConfig
+from gptscope.models.gpt import GPT
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from gptscope.models.config import GPTConfig
-from gptscope.models.gpt import GPT
-
 END_OF_TEXT = "<|endoftext|>"
+"""Stands before every document; also the model's only special token, both beginning and end."""
 
 _LAYER_NAMES = {
     "attn_norm": "input_layernorm",
@@ -35,6 +35,14 @@ def hugging_face_names(config: GPTConfig) -> dict[str, str]:
     return names
 
 
+def end_of_text(tokenizer: Tokenizer) -> int:
+    """Id of the end-of-text token."""
+    number = tokenizer.token_to_id(END_OF_TEXT)
+    if number is None:
+        raise ValueError(f"This tokenizer has no {END_OF_TEXT} token.")
+    return number
+
+
 def write_folder(folder: Path, config: GPTConfig, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write config, weights in BF16, and tokenizer, so that transformers loads the folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,9 +52,10 @@ def write_folder(folder: Path, config: GPTConfig, weights: dict[str, Tensor], to
     }
     unfinished = folder / "model.safetensors.part"  # renamed when whole: whoever loads meanwhile sees the old file
     save_file(tensors, str(unfinished), metadata={"format": "pt"})
+    unfinished.chmod(0o644)  # safetensors writes files that only their owner may read
     unfinished.replace(folder / "model.safetensors")
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    end = tokenizer.token_to_id(END_OF_TEXT)
+    end = end_of_text(tokenizer)
     _write_json(folder / "config.json", _llama_config(config, end))
     _write_json(folder / "generation_config.json", {"bos_token_id": end, "eos_token_id": end, "max_length": 512})
     _write_json(
