@@ -7,7 +7,7 @@ import torch
 from gptscope.models.config import PRESETS, GPTConfig
 from gptscope.models.gpt import init_weights
 from gptscope.models.loaders.base import LoadedModel, LoadRequest, ModelDescription, ModelError, ProgressFn
-from gptscope.models.loaders.weights import empty_model, tie
+from gptscope.models.loaders.weights import assemble, empty_model
 
 PREFIX = "preset:"
 
@@ -32,16 +32,13 @@ class PresetSource:
     def load(self, source: str, request: LoadRequest) -> LoadedModel:
         description = self.describe(source)
         request.progress(0, 1, "models", "random weights")
-        model = empty_model(description.config)
-        model.to_empty(device="cpu")
-        tie(model)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.dim() == 1:
-                    parameter.fill_(1.0)  # norm scales; `init_weights` zeroes the biases
+        shapes = {name: tensor.shape for name, tensor in empty_model(description.config).named_parameters()}
+        # Ones are what norm scales start as; `init_weights` fills the matrices and zeroes the biases.
+        state = {name: torch.ones(shape) if len(shape) == 1 else torch.empty(shape) for name, shape in shapes.items()}
+        model = assemble(description.config, state)
         init_weights(model, request.seed)
         request.progress(1, 1, "models", "")
-        return LoadedModel(model=model.to(request.dtype).eval(), tokenizer=None, description=description)
+        return LoadedModel(model=model.to(request.dtype), tokenizer=None, description=description)
 
     def fetch(self, source: str, progress: ProgressFn) -> Path:
         del progress

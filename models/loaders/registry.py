@@ -4,12 +4,14 @@ from pathlib import Path
 
 from gptscope.models.loaders.base import ModelError, Source
 from gptscope.models.loaders.bundled import BundledSource
+from gptscope.models.loaders.gguf import GgufSource
 from gptscope.models.loaders.hf_folder import HfFolderSource
 from gptscope.models.loaders.preset import PresetSource
 
 SOURCES: dict[str, Source] = {
     "bundled": BundledSource(),
     "preset": PresetSource(),
+    "gguf": GgufSource(),
     "hf_folder": HfFolderSource(),
 }
 

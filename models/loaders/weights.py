@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from gptscope.models.config import GPTConfig
 from gptscope.models.gpt import GPT
 from gptscope.models.loaders.base import LoadRequest, ModelError
+
+_ALIGNMENT_BYTES = 64
+"""What torch's allocator gives: a cache line, and a full AVX-512 register."""
 
 Pick = Callable[[Tensor], Tensor]
 """Takes what one of our parameters needs out of a stored tensor; a view is enough."""
@@ -48,6 +51,9 @@ class Weights(Protocol):
 
     def file_of(self, name: str) -> str:
         """File that holds a tensor, for messages."""
+
+    def label(self, name: str) -> str:
+        """The tensor's name in the file, for messages; also for one that is missing."""
 
     def read(self, name: str) -> Tensor:
         """Values of one tensor, floating point, on the CPU.
@@ -102,24 +108,30 @@ def check_plan(plan: Iterable[Stored], weights: Weights, where: str) -> list[Sto
         found = shapes.get(stored.name)
         if found is None:
             raise ModelError(
-                f"{where}: the tensor {stored.name} is missing among the {len(shapes)} stored ones. "
+                f"{where}: the tensor {weights.label(stored.name)} is missing among the {len(shapes)} stored ones. "
                 "The weights are incomplete or belong to another config; fetch them again."
             )
         if tuple(found) != stored.shape:
             raise ModelError(
-                f"{weights.file_of(stored.name)}: the tensor {stored.name} has shape {list(found)}, but the config "
-                f"demands {list(stored.shape)}. Weights and config belong to different models."
+                f"{weights.file_of(stored.name)}: the tensor {weights.label(stored.name)} has shape {list(found)}, "
+                f"but the config demands {list(stored.shape)}. Weights and config belong to different models."
             )
         wanted.append(stored)
     return wanted
 
 
 def own(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """The values in memory of their own, contiguous, in `dtype`; copied only when that is not so already."""
+    """The values in aligned memory of their own, contiguous, in `dtype`; copied only when that is not so already."""
     exclusive = tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.nbytes
-    if exclusive and tensor.dtype == dtype and tensor.data_ptr() % 64 == 0:
+    if exclusive and tensor.dtype == dtype and tensor.data_ptr() % _ALIGNMENT_BYTES == 0:
         return tensor
-    return torch.empty(tensor.shape, dtype=dtype).copy_(tensor)
+    result = torch.empty(tensor.shape, dtype=dtype)
+    if tensor.is_contiguous() and tensor.dtype == dtype:
+        # One memory copy on this thread: torch's own waits for all its threads, seconds on a machine that is busy.
+        result.flatten().view(torch.uint8).numpy()[:] = tensor.flatten().view(torch.uint8).numpy()
+    else:
+        result.copy_(tensor)
+    return result
 
 
 def assemble(config: GPTConfig, state: dict[str, Tensor]) -> GPT:
@@ -128,7 +140,8 @@ def assemble(config: GPTConfig, state: dict[str, Tensor]) -> GPT:
     if config.tie_embeddings:
         state = {**state, "lm_head.weight": state["embed.weight"]}
     model.load_state_dict(state, assign=True)
-    tie(model)
+    if config.tie_embeddings:  # assigning separated the two
+        model.lm_head.weight = model.embed.weight
     return model.eval()
 
 
@@ -149,14 +162,6 @@ def empty_model(config: GPTConfig) -> GPT:
         model = GPT(config)
     assert not list(model.buffers()), "buffers would have to be filled by the loaders too"
     return model
-
-
-def tie(model: GPT) -> None:
-    """Make the output matrix the embedding matrix again, where the config says so; assigning separated them."""
-    if model.config.tie_embeddings:
-        weight = model.embed.weight
-        assert isinstance(weight, nn.Parameter)
-        model.lm_head.weight = weight
 
 
 def unused_note(used: Collection[str], stored: Collection[str], ignorable: Callable[[str], bool]) -> tuple[str, ...]:

@@ -54,6 +54,9 @@ class SafetensorsWeights:
     def file_of(self, name: str) -> str:
         return str(self._handles[name][0])
 
+    def label(self, name: str) -> str:
+        return name
+
     def read(self, name: str) -> Tensor:
         path, handle = self._handles[name]
         kind = str(handle.get_slice(name).get_dtype())

@@ -86,6 +86,9 @@ class TorchWeights:
     def file_of(self, name: str) -> str:
         return str(self._tensors[name][0])
 
+    def label(self, name: str) -> str:
+        return name
+
     def read(self, name: str) -> Tensor:
         path, tensor = self._tensors[name]
         if tensor.dtype not in _NAMES or tensor.layout != torch.strided:
