@@ -37,14 +37,16 @@ class Library:
         read_only_reason: Why nothing can be written, a sentence without its full stop; None when it can.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, repair: bool = True) -> None:
         """Open the library in `folder` (default: the user's data folder), making it when there is none.
+
+        With `repair` a damaged file is set aside and a new one begun; without, it is an error.
 
         Raises:
             LibraryError: it cannot be used; the message says why and what to do.
         """
         self.folder = folder or opening.default_folder()
-        opened = opening.open_file(self.folder)
+        opened = opening.open_file(self.folder, repair=repair)
         self._connection = opened.connection
         self._lock = threading.RLock()
         self.read_only_reason = opened.read_only_reason

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime as dt
+import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,27 +34,31 @@ def default_folder() -> Path:
     return platformdirs.user_data_path("gptscope", appauthor=False)
 
 
-def open_file(folder: Path) -> OpenedFile:
+def open_file(folder: Path, *, repair: bool = True) -> OpenedFile:
     """Open the library in `folder`, making, migrating or replacing it as needed.
 
     A damaged file is renamed, never deleted. A file from a newer gptscope or another program is not touched.
+
+    Args:
+        folder: Where it is.
+        repair: False: say that it is damaged instead of setting it aside.
 
     Raises:
         LibraryError: it cannot be used; the message says why and what to do.
     """
     make_folder(folder)
     path = folder / FILE_NAME
-    notices: list[str] = []
-    if _is_damaged_at_first_sight(path):
-        notices.append(set_aside(path))
     try:
-        return _open_and_check(path, notices)
+        if not _is_damaged_at_first_sight(path):
+            return _open_and_check(path, ())
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise LibraryError(describe(error, path)) from error
-    notices.append(set_aside(path))
+    if not repair:
+        raise LibraryError(f"The library {path} is damaged; the next run sets it aside and begins a new one.")
+    notice = set_aside(path)
     try:
-        return _open_and_check(path, notices)
+        return _open_and_check(path, (notice,))
     except sqlite3.DatabaseError as error:
         raise LibraryError(describe(error, path)) from error
 
@@ -73,6 +78,14 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
+def why_not_writable(folder: Path) -> str | None:
+    """Why a library could not be made in `folder`, without making anything; None when it could."""
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if not there.is_dir():
+        return f"{there} is a file, not a folder"
+    return None if os.access(there, os.W_OK | os.X_OK) else f"the folder {there} is not writable"
+
+
 def _blocking_file(folder: Path) -> Path:
     return next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), folder)
 
@@ -90,7 +103,7 @@ def connect(path: Path, *, mode: str = "rwc") -> sqlite3.Connection:
     return connection
 
 
-def _open_and_check(path: Path, notices: list[str]) -> OpenedFile:
+def _open_and_check(path: Path, notices: tuple[str, ...]) -> OpenedFile:
     _refuse_by_header(path)
     try:
         connection, reason = connect(path), None
@@ -116,7 +129,7 @@ def _open_and_check(path: Path, notices: list[str]) -> OpenedFile:
     except BaseException:
         connection.close()
         raise
-    return OpenedFile(connection=connection, read_only_reason=reason, notices=tuple(notices))
+    return OpenedFile(connection=connection, read_only_reason=reason, notices=notices)
 
 
 def _refuse_old(connection: sqlite3.Connection, path: Path) -> None:

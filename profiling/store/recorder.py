@@ -73,7 +73,7 @@ class Recorder:
             for turn in waiting:
                 turn.set()
         waiting = self._take_all()
-        self._stream.end()
+        self._stream.interrupt_open_runs()
         self._write()
         self._stream.close()
         if not self._stream.is_written():

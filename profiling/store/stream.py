@@ -44,33 +44,39 @@ class RecordStream:
         self._items: list[tuple[str, Record]] = []
         """(experiment id, record), the current experiment's and what an earlier one's could not be written."""
         self._written = 0
-        self._open_runs: dict[str, RunStarted] = {}
-        self._ended = False
+        self._open_runs: set[str] = set()
+        self._interrupted: dict[str, Headline] = {}
+        self._headlines: dict[str, Headline] = {}
+        """Not in the file yet."""
         self._last_write = 0.0
         self.lost_traces: set[str] = set()
 
     def take(self, record: Record) -> None:
         """Hold one record until the next `write`."""
         if isinstance(record, ExperimentStarted):
+            self.interrupt_open_runs()  # the engine that ran them died without a word
             del self._items[: self._written]
             self._experiment, self._written = record, 0
         if self._experiment is None or isinstance(record, _NOT_KEPT):
             return
         self._items.append((self._experiment.experiment_id, record))
         if isinstance(record, RunStarted):
-            self._open_runs[record.run_id] = record
+            self._open_runs.add(record.run_id)
         elif isinstance(record, RunFinished):
-            self._open_runs.pop(record.run_id, None)
+            self._open_runs.discard(record.run_id)
         elif isinstance(record, ExperimentFinished):
             self._experiment = None
 
-    def end(self) -> None:
-        """No more records will come: the next `write` marks runs without an end as interrupted."""
-        self._ended = True
+    def interrupt_open_runs(self) -> None:
+        """No more records will come for runs without an end: the next `write` marks them as interrupted."""
+        records = [record for _, record in self._items]
+        for run_id in self._open_runs:
+            self._interrupted[run_id] = headline_of(records, run_id)
+        self._open_runs.clear()
 
     def is_written(self) -> bool:
         """True when everything that was taken is in the file."""
-        return self._written == len(self._items)
+        return self._written == len(self._items) and not self._interrupted and not self._headlines
 
     def rewind(self) -> None:
         """Write everything that is still in memory again, into what is now the library's file."""
@@ -91,18 +97,17 @@ class RecordStream:
         """
         now = time.monotonic()
         silent = bool(self._open_runs) and now - self._last_write > _SIGN_OF_LIFE_S
-        interrupted = tuple(self._open_runs) if self._ended else ()
-        if self.is_written() and not silent and not interrupted:
+        if self.is_written() and not silent:
             return
         connection = self._connect()
         batch = self._items[self._written :]
-        self._transaction(connection, lambda: self._insert(connection, batch, interrupted))
+        self._transaction(connection, lambda: self._insert(connection, batch))
         self._written, self._last_write = len(self._items), now
-        headlines = self._headlines(batch, interrupted)
-        if headlines:
-            self._transaction(connection, lambda: _update_headlines(connection, headlines))
-        for run_id in interrupted:
-            del self._open_runs[run_id]
+        self._headlines |= self._headlines_of(batch) | self._interrupted
+        self._interrupted.clear()
+        if self._headlines:
+            self._transaction(connection, lambda: _update_headlines(connection, self._headlines))
+            self._headlines.clear()
 
     def _connect(self) -> sqlite3.Connection:
         """The open connection; a new one when the file was moved or deleted under us."""
@@ -126,9 +131,7 @@ class RecordStream:
                 connection.execute("ROLLBACK")
             raise
 
-    def _insert(
-        self, connection: sqlite3.Connection, batch: list[tuple[str, Record]], interrupted: tuple[str, ...]
-    ) -> None:
+    def _insert(self, connection: sqlite3.Connection, batch: list[tuple[str, Record]]) -> None:
         for _, record in batch:
             if isinstance(record, RunStarted):
                 self._insert_run(connection, record)
@@ -144,7 +147,9 @@ class RecordStream:
         connection.executemany(
             "UPDATE runs SET written_unix_ns = ? WHERE run_id = ?", [(time.time_ns(), run) for run in self._open_runs]
         )
-        connection.executemany("UPDATE runs SET outcome = 'interrupted' WHERE run_id = ?", [(r,) for r in interrupted])
+        connection.executemany(
+            "UPDATE runs SET outcome = 'interrupted' WHERE run_id = ?", [(run,) for run in self._interrupted]
+        )
 
     def _insert_run(self, connection: sqlite3.Connection, run: RunStarted) -> None:
         started = next((r for e, r in self._items if e == run.experiment_id and isinstance(r, ExperimentStarted)), None)
@@ -171,11 +176,11 @@ class RecordStream:
             ),
         )
 
-    def _headlines(self, batch: list[tuple[str, Record]], interrupted: tuple[str, ...]) -> dict[str, Headline]:
+    def _headlines_of(self, batch: list[tuple[str, Record]]) -> dict[str, Headline]:
         """Headline numbers of the runs that ended in this batch; with verdicts once the experiment has ended."""
         ended = [record.run_id for _, record in batch if isinstance(record, RunFinished)]
         records = [record for _, record in self._items]
-        return {run_id: headline_of(records, run_id) for run_id in (*ended, *interrupted)}
+        return {run_id: headline_of(records, run_id) for run_id in ended}
 
 
 def _update_headlines(connection: sqlite3.Connection, headlines: dict[str, Headline]) -> None:

@@ -210,6 +210,17 @@ def test_records_are_in_the_file_within_half_a_second(folder: Path, stream) -> N
         assert library.find("e1-a").headline.tokens_per_second == pytest.approx(100)
 
 
+def test_runs_of_an_engine_that_died_are_interrupted_when_the_next_experiment_begins(folder: Path, stream) -> None:
+    with Library(folder) as library:
+        recorder = Recorder(folder)
+        for record in [*stream("e1", finish=False), *stream("e2")]:
+            recorder.add(record)
+        assert recorder.flush(20)
+        assert [e.outcome for e in library.list_runs()] == ["interrupted", "interrupted", "done", "done"]
+        assert library.find("e1-b").headline.tokens_per_second == pytest.approx(200)
+        assert recorder.close()
+
+
 def test_a_library_can_be_read_from_several_threads_while_it_is_written(folder: Path, stream) -> None:
     with Library(folder) as library:
         recorder = Recorder(folder)
