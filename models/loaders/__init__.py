@@ -19,9 +19,12 @@ from gptscope.models.loaders.base import (
     Tokenizer,
     no_progress,
 )
+from gptscope.models.loaders.catalogue import CATALOGUE, CatalogueEntry
 from gptscope.models.loaders.registry import find_source
 
 __all__ = [
+    "CATALOGUE",
+    "CatalogueEntry",
     "LoadedModel",
     "ModelDescription",
     "ModelError",

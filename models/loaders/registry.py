@@ -4,15 +4,21 @@ from pathlib import Path
 
 from gptscope.models.loaders.base import ModelError, Source
 from gptscope.models.loaders.bundled import BundledSource
+from gptscope.models.loaders.catalogue import CatalogueSource
 from gptscope.models.loaders.gguf import GgufSource
 from gptscope.models.loaders.hf_folder import HfFolderSource
+from gptscope.models.loaders.hf_hub import HfHubSource
+from gptscope.models.loaders.nanogpt import NanoGptSource
 from gptscope.models.loaders.preset import PresetSource
 
 SOURCES: dict[str, Source] = {
     "bundled": BundledSource(),
     "preset": PresetSource(),
+    "catalogue": CatalogueSource(),
     "gguf": GgufSource(),
+    "nanogpt": NanoGptSource(),
     "hf_folder": HfFolderSource(),
+    "hf_hub": HfHubSource(),
 }
 
 
