@@ -187,11 +187,16 @@ def _refuse_by_header(path: Path) -> None:
 
 
 def _refuse_by_content(connection: sqlite3.Connection, path: Path) -> None:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    connection.execute("BEGIN")  # one moment: another process may be making the tables right now
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        version = version_of(connection)
+    finally:
+        connection.execute("ROLLBACK")
     if tables and application == 0:
         application = -1  # a file with tables that nobody signed
-    _refuse(path, version_of(connection), application)
+    _refuse(path, version, application)
 
 
 def _refuse(path: Path, version: int, application: int) -> None:

@@ -22,6 +22,12 @@ def start(folder: Path, experiment_id: str, *more: str) -> subprocess.Popen[str]
     )
 
 
+def finish(processes: list[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        process.communicate(timeout=60)
+    assert [process.returncode for process in processes] == [0] * len(processes)
+
+
 def slices(library: Library, run_id: str) -> list[int]:
     return [record.slice for record in library.open(run_id) if isinstance(record, SliceDone)]
 
@@ -67,9 +73,7 @@ def test_a_running_run_is_not_called_interrupted(folder: Path) -> None:
 
 def test_two_programs_write_at_once_and_lose_nothing(folder: Path) -> None:
     processes = [start(folder, f"p{number}", "400") for number in range(2)]
-    for process in processes:
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+    finish(processes)
     with Library(folder) as library:
         for number in range(2):
             assert slices(library, f"p{number}-a") == list(range(400))
@@ -78,9 +82,7 @@ def test_two_programs_write_at_once_and_lose_nothing(folder: Path) -> None:
 @pytest.mark.parametrize("writers", [4])
 def test_several_programs_may_make_the_same_new_library_at_once(folder: Path, writers: int) -> None:
     processes = [start(folder, f"n{number}", "3") for number in range(writers)]
-    for process in processes:
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+    finish(processes)
     with Library(folder) as library:
         assert len(library.list_runs()) == writers
         assert library.notices == ()
