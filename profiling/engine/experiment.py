@@ -5,10 +5,10 @@ import os
 import time
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gptscope.profiling import processes
 from gptscope.profiling.engine import scheduling
-from gptscope.profiling.engine.evaluation_stage import EvaluationStage
 from gptscope.profiling.engine.limits import Limits
 from gptscope.profiling.engine.outbox import Outbox
 from gptscope.profiling.engine.variant_run import Outcome, SliceTimes, VariantRun
@@ -30,6 +30,9 @@ from gptscope.profiling.records import (
 )
 from gptscope.profiling.telemetry.nvidia import NvidiaSource, open_nvidia
 from gptscope.profiling.telemetry.sampler import Sampler, Watched
+
+if TYPE_CHECKING:
+    from gptscope.profiling.engine.evaluation_stage import EvaluationStage
 
 
 class ExperimentRun:
@@ -65,7 +68,7 @@ class ExperimentRun:
         self._repeats = scheduling.repeat_budget(len(self._runs), len(self._slices))
         self._slices_done = 0
         self._peaks_known: set[int | None] = set()
-        self._evaluation = EvaluationStage(start.experiment, self._runs, outbox, limits)
+        self._evaluation: EvaluationStage | None = None
         self.ending = False
         """The last records are being written; too late to cancel."""
 
@@ -117,7 +120,8 @@ class ExperimentRun:
     async def _end(self, leftover: Outcome) -> None:
         self._sampler.stop()
         await asyncio.gather(*(run.end_worker(kill=True) for run in self._runs))
-        self._evaluation.close()
+        if self._evaluation is not None:
+            self._evaluation.close()
         for run in self._runs:
             run.finish(leftover)
         failed = any(run.outcome == "failed" for run in self._runs)
@@ -137,7 +141,7 @@ class ExperimentRun:
             if run.alive:
                 await self._profile(run)
         if self._experiment.quality:
-            await self._evaluation.together()
+            await self._evaluate().together()
         for run in loaded:
             await self._leave(run)
 
@@ -158,7 +162,7 @@ class ExperimentRun:
             if visit.last and run.alive:
                 await self._profile(run)
             if self._experiment.quality and run.alive:
-                await self._evaluation.alone(run, last_visit=visit.last)
+                await self._evaluate().alone(run, last_visit=visit.last)
             if visit.last:
                 await self._leave(run)
             else:
@@ -278,6 +282,14 @@ class ExperimentRun:
             await run.try_ask(RecordProfile(steps=steps), silence_s=self._limits.profile_s, doing="profiling")
         except WorkerError as error:
             await run.fail(error)
+
+    def _evaluate(self) -> "EvaluationStage":
+        """The stage that compares outputs. It needs numpy, which would double the time an engine takes to start."""
+        if self._evaluation is None:
+            from gptscope.profiling.engine.evaluation_stage import EvaluationStage
+
+            self._evaluation = EvaluationStage(self._experiment, self._runs, self._outbox, self._limits)
+        return self._evaluation
 
     async def _leave(self, run: VariantRun) -> None:
         if run.alive:

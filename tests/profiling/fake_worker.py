@@ -2,7 +2,7 @@
 
 Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE` with PHASE one of load, peaks,
 warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`, `trace:MIB`, `slow`
-(half a second per command), `busy` (a slow disturbance is not made here), `garbage`, `stuck` (ignores Leave).
+(0.15 s per command), `garbage`, `stuck` (ignores Leave).
 """
 
 import os
@@ -16,7 +16,6 @@ from gptscope.profiling.processes import end_with_parent, protect_stdout
 frames = protect_stdout()
 end_with_parent()
 
-import numpy as np  # noqa: E402
 from gptscope.profiling import channel  # noqa: E402
 from gptscope.profiling.records import (  # noqa: E402
     AskCapabilities,
@@ -138,16 +137,12 @@ class FakeWorker:
                 self.act("evaluate")
                 self.evaluate(command.window)
             case GreedyPrompt():
-                ids = tuple(range(command.new_tokens))
-                self.writer.send(
-                    GreedyTokens(
-                        prompt=command.prompt,
-                        prompts=PROMPTS,
-                        token_ids=ids,
-                        margins=(1.0,) * len(ids),
-                        texts=("x",) * len(ids),
-                    )
-                )
+                self.continue_prompt(command)
+            case _:
+                self.answer(command)
+
+    def answer(self, command: Command) -> None:
+        match command:
             case AskCapabilities():
                 self.act("ask")
                 self.writer.send(Capabilities(machine=MACHINE, levers=(), versions={}))
@@ -162,6 +157,13 @@ class FakeWorker:
                 self.writer.send(ModelFetched(model=command.model, path="/tmp", bytes=2))
             case _:
                 raise AssertionError(f"no command for a worker: {command}")
+
+    def continue_prompt(self, command: GreedyPrompt) -> None:
+        ids = tuple(range(command.new_tokens))
+        margins, texts = (1.0,) * len(ids), ("x",) * len(ids)
+        self.writer.send(
+            GreedyTokens(prompt=command.prompt, prompts=PROMPTS, token_ids=ids, margins=margins, texts=texts)
+        )
 
     def load(self, command: LoadVariant) -> None:
         variant = command.experiment.variants[command.variant_index]
@@ -198,7 +200,7 @@ class FakeWorker:
     def act(self, phase: str) -> None:
         """Do to this phase what the words say."""
         if "slow" in self.words:
-            time.sleep(0.5)
+            time.sleep(0.15)
         if self.words.get("fail") == phase:
             self.writer.send(Failure(kind="model", message=f"It fails at {phase}.", run_id=self.run_id or None))
         if self.words.get("memory") == phase:
@@ -245,6 +247,8 @@ class FakeWorker:
             self.writer.send(TraceChunk(run_id=self.run_id, offset=number << 20, last=last), bytes(1 << 20))
 
     def evaluate(self, window: int) -> None:
+        import numpy as np
+
         rng = np.random.default_rng(window)
         logits_RV = rng.normal(size=(ROWS, VOCABULARY)) * 3
         logits_RV += self.seed * 0.01 * rng.normal(size=(ROWS, VOCABULARY))
