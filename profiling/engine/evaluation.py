@@ -205,4 +205,5 @@ def failure_of(error: Exception, run_id: str) -> Failure:
     if isinstance(error, WorkerError):
         return error.failure
     kind: FailureKind = "disk" if isinstance(error, OSError) else "internal"
-    return Failure(kind=kind, message=f"The outputs could not be compared: {error}", run_id=run_id)
+    reason = f"{error.strerror} in {tempfile.gettempdir()}." if isinstance(error, OSError) else str(error)
+    return Failure(kind=kind, message=f"The outputs could not be compared: {reason}", run_id=run_id)

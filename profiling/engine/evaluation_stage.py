@@ -27,6 +27,7 @@ class EvaluationStage:
     def __init__(self, experiment: Experiment, runs: Sequence[VariantRun], outbox: Outbox, limits: Limits) -> None:
         self._experiment, self._runs, self._outbox, self._limits = experiment, runs, outbox, limits
         self._spool: SpooledBaseline | None = None
+        self._asked_baseline = False
         self._told: set[str] = set()
 
     async def together(self) -> None:
@@ -41,7 +42,8 @@ class EvaluationStage:
         baseline = self._runs[0]
         if not self._possible(baseline):
             return
-        if run is baseline and self._spool is None:
+        if run is baseline and not self._asked_baseline:
+            self._asked_baseline = True
             spool = SpooledBaseline()
             try:
                 await spool.record(run, self._limits)
