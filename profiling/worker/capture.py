@@ -1,0 +1,114 @@
+"""The profiled steps: a bounded recording with torch.profiler, exported as a Kineto trace."""
+
+import errno
+import shutil
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from gptscope.profiling.worker.reporting import StepReporter
+from gptscope.profiling.worker.scopes import module_scopes
+from gptscope.profiling.worker.steps import Workbench
+from gptscope.profiling.worker.timing import stopwatch_for
+from torch.profiler import ProfilerActivity, profile, record_function
+
+MOST_EVENTS = 300_000
+"""A million events with shapes take 5 GB while they are recorded."""
+STEP_MARK = "ProfilerStep#"
+_BYTES_PER_EVENT = 900
+"""Of the JSON text, generously: annotations take 250, operators with shapes 500 to 800."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One finished recording. Durations in ns."""
+
+    trace: Path
+    steps: int
+    durations_ns: list[int]
+    notes: tuple[str, ...]
+
+
+def record(bench: Workbench, wanted_steps: int, folder: Path, reporter: StepReporter) -> Recording:
+    """Record steps of the bench's kind and export them to a file in `folder`.
+
+    One step is recorded and thrown away first: the profiler's own start-up goes there, and its number of events tells
+    how many steps may follow.
+
+    Args:
+        bench: The workload, warmed up.
+        wanted_steps: How many steps to record, if `MOST_EVENTS` allows.
+        folder: Where the trace goes.
+        reporter: Gets the recorded steps' times.
+
+    Raises:
+        OSError: No space for the trace (`errno.ENOSPC`), or it was cut off.
+    """
+    notes: list[str] = []
+    compiled = "compile" in bench.prepared.context.fusions
+    if compiled:
+        notes.append("Compiled code has no modules any more, so its kernels carry no module names.")
+    bench.before_profile(1)
+    events = _count_events(_run(bench, 1, None, scopes=not compiled))
+    steps = min(wanted_steps, bench.most_profiled_steps or wanted_steps, max(1, MOST_EVENTS // events))
+    if steps < wanted_steps:
+        why = "one sequence has no more" if steps == bench.most_profiled_steps else f"one step is {events} events"
+        notes.append(f"{steps} steps were recorded instead of {wanted_steps}, because {why}.")
+    _check_room(folder, steps * events * _BYTES_PER_EVENT)
+    bench.before_profile(steps)
+    recorded = _run(bench, steps, reporter, scopes=not compiled)
+    trace = folder / "trace.json"
+    recorded.export_chrome_trace(str(trace))
+    return Recording(trace, steps, reporter.durations_ns[bench.kind], tuple(notes))
+
+
+def _run(bench: Workbench, steps: int, reporter: StepReporter | None, *, scopes: bool) -> profile:
+    """Run `steps` steps under the profiler, each inside a step mark that ends when the device is done."""
+    device = bench.prepared.device
+    on_gpu = device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    watch = stopwatch_for(device)
+    context = bench.context
+    growth = 1 if bench.kind == "decode" else 0
+    model = bench.prepared.model if scopes else torch.nn.Module()
+    with module_scopes(model), profile(activities=activities, record_shapes=True) as recorded:
+        for number in range(steps):
+            with record_function(f"{STEP_MARK}{number}"):
+                watch.start()
+                bench.single()
+                watch.lap()
+                if on_gpu:
+                    torch.cuda.synchronize(device)
+    if reporter is not None:
+        contexts = [context + number * growth for number in range(steps)]
+        reporter.report(bench.kind, watch, tokens_per_step=bench.tokens_per_step, contexts=contexts)
+    return recorded
+
+
+def _count_events(recorded: profile) -> int:
+    """Events of a recording, without making Python objects of them."""
+    assert recorded.profiler is not None
+    results = recorded.profiler.kineto_results
+    assert results is not None
+    return max(1, len(results.events()))
+
+
+def _check_room(folder: Path, needed_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise OSError(
+            errno.ENOSPC,
+            f"the trace needs about {needed_bytes / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free",
+            str(folder),
+        )
+
+
+def overhead(profiled_ns: list[int], unprofiled_ns: list[int]) -> float:
+    """Median profiled step time over median unprofiled step time.
+
+    Args:
+        profiled_ns: Durations under the profiler.
+        unprofiled_ns: Durations of the same kind of step without it.
+    """
+    return statistics.median(profiled_ns) / statistics.median(unprofiled_ns)

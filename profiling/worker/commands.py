@@ -1,0 +1,117 @@
+"""What the worker does for each command. Importing this file imports torch."""
+
+from collections.abc import Mapping
+
+import torch
+from gptscope.profiling.records import (
+    AskCapabilities,
+    Command,
+    EvaluateWindow,
+    FetchModel,
+    GreedyPrompt,
+    InspectModel,
+    LoadVariant,
+    MeasurePeaks,
+    MemoryPeak,
+    RecordProfile,
+    RunSlice,
+    WarmUp,
+)
+from gptscope.profiling.worker import capture, memory, model_info, profile_report
+from gptscope.profiling.worker.capabilities import capabilities
+from gptscope.profiling.worker.failures import RequestError
+from gptscope.profiling.worker.output import Output
+from gptscope.profiling.worker.peaks import measure_peaks
+from gptscope.profiling.worker.reporting import StepReporter
+from gptscope.profiling.worker.temp import temporary_folder
+from gptscope.profiling.worker.variant import LoadedVariant, load_variant
+from gptscope.profiling.worker.warmup import warm_up
+
+
+class Commands:
+    """Carries out commands, one at a time, on at most one loaded variant.
+
+    Args:
+        output: Where records go.
+        environment: The environment variables that this process was started with.
+    """
+
+    def __init__(self, output: Output, environment: Mapping[str, str]) -> None:
+        self._output, self._environment = output, environment
+        self._variant: LoadedVariant | None = None
+
+    def do(self, command: Command) -> None:
+        """Carry out one command.
+
+        Raises:
+            Exception: Anything that goes wrong; the caller tells it.
+        """
+        output = self._output
+        match command:
+            case LoadVariant():
+                output.run_id = command.run_id
+                self._variant = None
+                self._variant = load_variant(command, output, self._environment)
+            case WarmUp():
+                variant = self._loaded()
+                warm_up(variant.bench, output, variant.run_id)
+            case RunSlice():
+                self._run_slice(command)
+            case RecordProfile():
+                self._record_profile(command.steps)
+            case EvaluateWindow():
+                self._loaded().examiner.send_window(command.window, output)
+            case GreedyPrompt():
+                self._loaded().examiner.continue_prompt(command.prompt, command.new_tokens, output)
+            case AskCapabilities():
+                output.emit(capabilities(command.device))
+            case InspectModel():
+                output.emit(model_info.inspect_model(command.model))
+            case FetchModel():
+                output.emit(model_info.fetch(command.model, output))
+            case MeasurePeaks():
+                measure_peaks(command, output)
+            case _:
+                raise RequestError(f"A worker cannot do {command.__struct_config__.tag}; the engine does that itself.")
+
+    def _loaded(self) -> LoadedVariant:
+        if self._variant is None:
+            raise RequestError("No model is loaded in this worker.")
+        return self._variant
+
+    def _run_slice(self, command: RunSlice) -> None:
+        variant = self._loaded()
+        if not variant.measuring:
+            # Loading, compiling and warming up may need more memory than the steps that are measured.
+            memory.reset_peak(variant.prepared.device)
+            variant.measuring = True
+        reporter = StepReporter(self._output, variant.run_id, "measure", command.slice)
+        variant.bench.run(reporter, command.steps)
+        variant.keep_durations(reporter.durations_ns)
+        self._output.emit(
+            MemoryPeak(
+                run_id=variant.run_id,
+                process_bytes=memory.process_peak_bytes(),
+                device_bytes=memory.device_peak_bytes(variant.prepared.device),
+                kv_cache_bytes=variant.bench.cache_bytes,
+            )
+        )
+
+    def _record_profile(self, steps: int) -> None:
+        if steps < 1:
+            raise RequestError(f"profile steps is {steps}, but it must be 1 or more.")
+        variant, output = self._loaded(), self._output
+        output.progress("profile", 0, steps, "steps")
+        unprofiled_ns = variant.unprofiled_ns()
+        with temporary_folder() as folder:
+            reporter = StepReporter(output, variant.run_id, "profile")
+            variant.prepared.reset_counters()
+            recording = capture.record(variant.bench, steps, folder, reporter)
+            output.progress("profile", recording.steps, recording.steps, "steps")
+            slower = capture.overhead(recording.durations_ns, unprofiled_ns)
+            profile = profile_report.profile_record(recording, slower, variant.run_id)
+            output.emit(profile)
+            output.emit(profile_report.evidence_record(variant.prepared, profile, variant.run_id))
+            profile_report.send_trace(recording.trace, output, variant.run_id)
+        if variant.prepared.device.type == "cuda":
+            torch.cuda.empty_cache()

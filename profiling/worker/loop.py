@@ -1,0 +1,97 @@
+"""Reads commands, does one at a time, answers with records. Whatever fails, the worker stays alive for the next one."""
+
+import importlib.metadata
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, BinaryIO
+
+from gptscope.profiling import channel
+from gptscope.profiling.machine.compiler import find_compiler
+from gptscope.profiling.records import (
+    AskCapabilities,
+    Bye,
+    Command,
+    CommandDone,
+    EvaluateWindow,
+    Failure,
+    FetchModel,
+    GreedyPrompt,
+    Hello,
+    InspectModel,
+    Leave,
+    LoadVariant,
+    MeasurePeaks,
+    RecordProfile,
+    RunSlice,
+    WarmUp,
+)
+from gptscope.profiling.worker.failures import failure_of
+from gptscope.profiling.worker.output import Output
+from gptscope.profiling.worker.temp import sweep_left_over_folders
+
+if TYPE_CHECKING:
+    from gptscope.profiling.worker.commands import Commands
+
+_KINETO_SILENT = "6"
+"""Above its last level; below it Kineto prints `USDT:` lines whenever the profiler starts."""
+
+
+def run(frames: BinaryIO) -> None:
+    """Serve the engine until it says `Leave` or closes our input.
+
+    Args:
+        frames: The protected standard output.
+    """
+    environment = dict(os.environ)
+    os.environ.setdefault("KINETO_LOG_LEVEL", _KINETO_SILENT)
+    output = Output(channel.FrameWriter(frames))
+    output.emit(Hello(role="worker", pid=os.getpid(), gptscope_version=importlib.metadata.version("gptscope")))
+    threading.Thread(target=find_compiler, name="try-compiler", daemon=True).start()
+    sweep_left_over_folders()
+    _serve(output, environment)
+
+
+def _serve(output: Output, environment: dict[str, str]) -> None:
+    """Import what every command needs, then do them as they come."""
+    commands: Commands | None = None
+    import_error: Exception | None = None
+    try:
+        # In the main thread: Kineto wants to be used by the thread that imported torch.
+        from gptscope.profiling.worker.commands import Commands
+
+        commands = Commands(output, environment)
+    except Exception as error:  # noqa: BLE001 - told when the first command comes
+        import_error = error
+    for header, _payload in channel.read_frames(sys.stdin.fileno()):
+        try:
+            command = channel.decode_command(header)
+        except channel.ChannelError as error:
+            output.emit(Failure(kind="internal", message=str(error), run_id=output.run_id))
+            output.emit(CommandDone(command="unknown"))
+            continue
+        if isinstance(command, Leave):
+            output.emit(Bye())
+            return
+        try:
+            if commands is None:
+                assert import_error is not None
+                raise import_error
+            commands.do(command)
+        except Exception as error:  # noqa: BLE001 - everything is told to the engine
+            output.emit(failure_of(error, _DOING.get(type(command), "working"), output.run_id))
+        output.emit(CommandDone(command=str(command.__struct_config__.tag)))
+
+
+_DOING: dict[type[Command], str] = {
+    LoadVariant: "loading the model",
+    WarmUp: "warming up",
+    RunSlice: "measuring",
+    RecordProfile: "profiling",
+    EvaluateWindow: "evaluating the output",
+    GreedyPrompt: "continuing a prompt",
+    AskCapabilities: "finding out what this machine offers",
+    InspectModel: "inspecting the model",
+    FetchModel: "fetching the model",
+    MeasurePeaks: "measuring this machine's peaks",
+}

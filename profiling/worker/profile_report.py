@@ -1,0 +1,93 @@
+"""From a recording to records: kernel table, evidence for each lever, and the trace itself in pieces."""
+
+import errno
+import zlib
+from pathlib import Path
+
+from gptscope.models.levers import KernelFact, ProfileFacts
+from gptscope.models.prepare import PreparedModel
+from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
+from gptscope.profiling.records import EvidenceItem, EvidenceReport, KernelRow, Profile, TraceChunk
+from gptscope.profiling.trace import TraceTable, kernel_table, profiled_time, read_kineto
+from gptscope.profiling.worker.capture import Recording
+from gptscope.profiling.worker.output import Output
+
+_GZIP = 16 + zlib.MAX_WBITS
+_LEVEL = 3
+"""Half the time of the usual level 6 for traces, and a tenth larger."""
+_READ_BYTES = 1 << 20
+
+
+def profile_record(recording: Recording, overhead: float, run_id: str) -> Profile:
+    """Read the trace back and sum up its kernels.
+
+    Raises:
+        OSError: The trace was cut off while it was written, which happens on a full disk.
+    """
+    trace = read_kineto(recording.trace)
+    _check_complete(trace, recording.trace)
+    times = profiled_time(trace)
+    notes = recording.notes + tuple(note.message for note in trace.health if note.kind != "ignored")
+    return Profile(
+        run_id=run_id,
+        steps=recording.steps,
+        overhead=overhead,
+        wall_us=times.wall_ns / 1e3,
+        busy_us=times.busy_ns / 1e3,
+        kernels=tuple(kernel_table(trace)),
+        device=times.device,
+        notes=notes,
+    )
+
+
+def _check_complete(trace: TraceTable, path: Path) -> None:
+    if any(note.kind == "truncated" for note in trace.health):
+        raise OSError(errno.ENOSPC, "the trace was cut off while it was written", str(path.parent))
+
+
+def evidence_record(prepared: PreparedModel, profile: Profile, run_id: str) -> EvidenceReport:
+    """What the profile says about every lever that is on."""
+    facts = ProfileFacts(
+        kernels=[_fact(row) for row in profile.kernels],
+        steps=profile.steps,
+        n_layer=prepared.config.n_layer,
+        workload=prepared.context.workload,
+        device=profile.device,
+        counters=prepared.counters(),
+    )
+    items = [
+        EvidenceItem(lever=one.lever, in_effect=one.in_effect, sentence=one.sentence)
+        for one in prepared.evidence(facts)
+    ]
+    return EvidenceReport(run_id=run_id, items=tuple(items))
+
+
+def _fact(row: KernelRow) -> KernelFact:
+    return KernelFact(
+        name=row.name, calls=row.calls, self_time_us=row.self_time_us, module=row.module, dtypes=row.dtypes
+    )
+
+
+def send_trace(path: Path, output: Output, run_id: str) -> None:
+    """Send the trace as it was recorded, gzipped on the way, in pieces of at most `MAX_PAYLOAD_BYTES`."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    total, read = path.stat().st_size, 0
+    waiting = bytearray()
+    offset = 0
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            waiting += packer.compress(block)
+            read += len(block)
+            while len(waiting) > MAX_PAYLOAD_BYTES:
+                offset = _send(waiting, MAX_PAYLOAD_BYTES, offset, output, run_id, last=False)
+            output.progress("profile", read, total, "bytes", "packing the trace")
+    waiting += packer.flush()
+    while len(waiting) > MAX_PAYLOAD_BYTES:
+        offset = _send(waiting, MAX_PAYLOAD_BYTES, offset, output, run_id, last=False)
+    _send(waiting, len(waiting), offset, output, run_id, last=True)
+
+
+def _send(waiting: bytearray, size: int, offset: int, output: Output, run_id: str, *, last: bool) -> int:
+    output.emit(TraceChunk(run_id=run_id, offset=offset, last=last), bytes(waiting[:size]))
+    del waiting[:size]
+    return offset + size
