@@ -54,33 +54,39 @@ def run(frames: BinaryIO) -> None:
 
 def _serve(output: Output, environment: dict[str, str]) -> None:
     """Import what every command needs, then do them as they come."""
-    commands: Commands | None = None
-    import_error: Exception | None = None
-    try:
-        # In the main thread: Kineto wants to be used by the thread that imported torch.
-        from gptscope.profiling.worker.commands import Commands
-
-        commands = Commands(output, environment)
-    except Exception as error:  # noqa: BLE001 - told when the first command comes
-        import_error = error
+    commands = _import_commands(output, environment)
     for header, _payload in channel.read_frames(sys.stdin.fileno()):
         try:
             command = channel.decode_command(header)
-        except channel.ChannelError as error:
-            output.emit(Failure(kind="internal", message=str(error), run_id=output.run_id))
+        except channel.ChannelError as unreadable:
+            output.emit(Failure(kind="internal", message=str(unreadable), run_id=output.run_id))
             output.emit(CommandDone(command="unknown"))
             continue
         if isinstance(command, Leave):
             output.emit(Bye())
             return
-        try:
-            if commands is None:
-                assert import_error is not None
-                raise import_error
-            commands.do(command)
-        except Exception as error:  # noqa: BLE001 - everything is told to the engine
+        error = commands if isinstance(commands, Exception) else _try(commands, command)
+        if error is not None:
             output.emit(failure_of(error, _DOING.get(type(command), "working"), output.run_id))
         output.emit(CommandDone(command=str(command.__struct_config__.tag)))
+
+
+def _import_commands(output: Output, environment: dict[str, str]) -> "Commands | Exception":
+    """Import torch, in the main thread because Kineto wants it so; a failure is told when the first command comes."""
+    try:
+        from gptscope.profiling.worker.commands import Commands
+
+        return Commands(output, environment)
+    except Exception as error:  # noqa: BLE001
+        return error
+
+
+def _try(commands: "Commands", command: Command) -> Exception | None:
+    try:
+        commands.do(command)
+    except Exception as error:  # noqa: BLE001 - everything is told to the engine, and the worker lives on
+        return error
+    return None
 
 
 _DOING: dict[type[Command], str] = {
