@@ -210,7 +210,9 @@ class ExperimentRun:
             return
         self._peaks_known.add(threads)
         command = MeasurePeaks(device=self._experiment.device, threads=threads)
+        run.failures_are_notices = True
         await run.try_ask(command, silence_s=self._limits.peaks_s, doing="measuring this machine's peaks")
+        run.failures_are_notices = False
 
     def _rest_fits(self, loaded: VariantRun) -> bool:
         """Whether the variants that come after the first loaded one fit into memory beside it."""

@@ -11,11 +11,13 @@ from gptscope.profiling.experiment import Variant, variant_name
 from gptscope.profiling.records import (
     Command,
     Compiled,
+    Failure,
     GreedyTokens,
     Logits,
     MemoryPeak,
     ModelInfo,
     ModelLoaded,
+    Notice,
     RunFinished,
     RunStarted,
     StepSamples,
@@ -76,6 +78,8 @@ class VariantRun:
         self.outcome: Outcome | None = None
         self.incomplete = False
         """Something after the measurement failed, but the worker goes on."""
+        self.failures_are_notices = False
+        """What is being done is not needed for the run: tell its failure, but let the run count as done."""
         self.worker: WorkerHandle | None = None
         self.on_logits: Callable[[Logits, bytes], None] | None = None
         self.on_greedy: Callable[[GreedyTokens], None] | None = None
@@ -129,7 +133,7 @@ class VariantRun:
                 raise
             if not error.told:
                 self._outbox.put(error.failure)
-            self.incomplete = True
+            self.incomplete = self.incomplete or not self.failures_are_notices
             return False
         return True
 
@@ -169,6 +173,9 @@ class VariantRun:
             case GreedyTokens():
                 if self.on_greedy is not None:
                     self.on_greedy(record)
+                return
+            case Failure() if self.failures_are_notices:
+                await self._outbox.send(Notice(message=record.message, level="warning", run_id=self.run_id))
                 return
             case ModelLoaded():
                 self.told.model = record.model

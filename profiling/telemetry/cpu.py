@@ -4,6 +4,7 @@ The counters of Linux tick every 10 ms and the total is sampled while a process'
 by a little: differences are never negative here, and a verdict about a short time needs more than a few ticks.
 """
 
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class CpuSource:
         """Watch gptscope's own processes, by process id; ids that do not exist are left out."""
         self._own = {pid: process for pid in own if (process := _process(pid)) is not None}
         self._workers: dict[int, psutil.Process] = {}
+        self._children: dict[int, _Slow[list[psutil.Process]]] = {}
         self._frequency: _Slow[tuple[float | None, float | None]] = _Slow(_frequency_mhz, (None, None))
         self._temperature: _Slow[float | None] = _Slow(_temperature_c, None)
         self.processors = psutil.cpu_count() or 1
@@ -86,19 +88,25 @@ class CpuSource:
 
         Args:
             workers: Process ids of workers; those that have ended are left out.
-            descendants: Count living children (compilers) too, which takes a look at every process of the machine.
+            descendants: Count living children (compilers) too. To find them takes a look at every process of the
+                machine, so new ones are found about once a second.
         """
         for pid in self._workers.keys() - set(workers):
-            del self._workers[pid]
+            del self._workers[pid], self._children[pid]
         for pid in set(workers) - self._workers.keys():
             if (process := _process(pid)) is not None:
                 self._workers[pid] = process
+                self._children[pid] = _Slow(functools.partial(_descendants, process), [])
         times = psutil.cpu_times()
         idle = times.idle + getattr(times, "iowait", 0.0)
         steal: float | None = getattr(times, "steal", None)
         # Linux counts guests in user and nice already
         guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
-        used = {pid: _cpu_seconds(process, descendants) for pid, process in self._workers.items()}
+        used = {pid: _cpu_seconds(process) for pid, process in self._workers.items()}
+        if descendants:
+            for pid, seconds in used.items():
+                if seconds is not None:
+                    used[pid] = seconds + sum(_own_seconds(child) for child in self._children[pid].read())
         return CpuReading(
             time_ns=time.perf_counter_ns(),
             busy_s=sum(times) - idle - (steal or 0.0) - guests,
@@ -139,8 +147,9 @@ class _Slow(Generic[_Fact]):
     def read(self) -> _Fact:
         now = time.perf_counter()
         if now >= self._next_s:
+            before = time.thread_time()
             self._last = self._read()
-            cost = time.perf_counter() - now
+            cost = time.thread_time() - before
             self._next_s = now + max(_SLOW_INTERVAL_S, cost / _LARGEST_SHARE)
         return self._last
 
@@ -177,15 +186,20 @@ def _own_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _cpu_seconds(process: psutil.Process, descendants: bool) -> float | None:
-    """CPU seconds of a worker and its ended children; with `descendants` of the living ones too."""
+def _cpu_seconds(process: psutil.Process) -> float | None:
+    """CPU seconds of a worker and of its children that have ended; None when it has ended itself."""
     try:
         times = process.cpu_times()
-        total = float(times.user + times.system + times.children_user + times.children_system)
-        children = process.children(recursive=True) if descendants else []
     except psutil.Error:
         return None
-    return total + sum(_own_seconds(child) for child in children)
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
 
 
 def _frequency_mhz() -> tuple[float | None, float | None]:

@@ -123,6 +123,13 @@ def test_a_failed_profile_leaves_the_worker_for_the_evaluation(engine, experimen
     assert outcomes(records) == ["failed", "done"]
 
 
+def test_peaks_that_cannot_be_measured_are_told_but_fail_no_run(engine, experiment, run_all):
+    records = run_all(engine, experiment("fail:peaks"))
+    assert of(Failure, records) == []
+    assert [notice.message for notice in of(Notice, records)] == ["It fails at peaks."]
+    assert outcomes(records) == ["done"]
+
+
 def test_a_model_that_cannot_be_loaded_is_told_once_for_all_variants(engine, experiment, run_all):
     records = run_all(engine, experiment("fail:load", "good", "good b"))
     assert [failure.message for failure in of(Failure, records)] == ["It fails at load."]
