@@ -1,0 +1,352 @@
+"""What the window does: asks the engine, feeds records to view-models and library, remembers model and baseline."""
+
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from gptscope.app.gui.session import Session
+from gptscope.app.gui.settings import Settings
+from gptscope.app.viewmodels.setup import SetupState, title_of
+from gptscope.profiling.experiment import Experiment, Variant, Workload
+from gptscope.profiling.records import (
+    AskCapabilities,
+    Cancel,
+    Capabilities,
+    ExperimentFinished,
+    ExperimentStarted,
+    Failure,
+    FetchModel,
+    InspectModel,
+    MeasurePeaks,
+    Message,
+    ModelFetched,
+    ModelInfo,
+    ModelInspected,
+    Notice,
+    Peaks,
+    Progress,
+    RunFinished,
+    TraceChunk,
+)
+from PySide6.QtCore import QObject, Signal
+
+if TYPE_CHECKING:
+    from gptscope.app.gui.library_access import LibraryAccess
+    from gptscope.app.viewmodels.experiment_view import ExperimentView
+    from gptscope.app.viewmodels.phases import PhaseClock
+    from gptscope.app.viewmodels.run_view import RunView
+
+Level = Literal["info", "warning", "error"]
+DEMO_WORKLOAD = Workload(kind="decode", context=128, new_tokens=96, steps=6)
+DEMO_VARIANTS = (Variant(name="FP32 plain"), Variant(precision="bf16", fusions=("all",), kv_cache="static"))
+
+
+class Controller(QObject):
+    """State of the window that outlives its views. Views read it and listen to its signals."""
+
+    capabilities_changed = Signal()
+    model_changed = Signal()
+    setup_changed = Signal()
+    peaks_changed = Signal()
+    experiment_opened = Signal()  # another experiment is shown
+    running_changed = Signal()
+    baseline_changed = Signal()
+    told = Signal(str, str)  # sentence, level: for the status bar
+    failed = Signal(object)  # Failure
+    fetch_changed = Signal(object)  # Progress, or None when it ended
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__()
+        self.session, self.settings = session, settings
+        self.setup = SetupState()
+        self.capabilities: Capabilities | None = None
+        self.model: ModelInfo | None = None
+        self.model_problem = ""
+        self.peaks: Peaks | None = None
+        self.experiment: ExperimentView | None = None
+        self.baseline: RunView | None = None
+        self.clock: PhaseClock | None = None
+        self.running = False
+        self.stopping = False
+        self.library: LibraryAccess | None = None
+        self._open_runs: set[str] = set()
+        self._waiting: dict[str, Message] = {}
+        self._busy_with: str = ""
+        session.record.connect(self._on_record)
+        session.ended.connect(self._on_ended)
+
+    # ---------------------------------------------------------------------------------------------- life
+
+    def begin(self) -> None:
+        """Start the engine and ask what this machine and the chosen model are."""
+        self.session.start()
+        self._ask("capabilities", AskCapabilities())
+        self.inspect(self.setup.model)
+
+    def use_library(self, library: "LibraryAccess") -> None:
+        """Take a library and bring the pinned baseline back from it."""
+        self.library = library
+        library.problem.connect(lambda sentence: self.told.emit(sentence, "warning"))
+        for sentence in library.notices:
+            self.told.emit(sentence, "warning")
+        if self.settings.baseline_run:
+            entry = library.find(self.settings.baseline_run)
+            if entry is not None and entry.deleted_unix_ns is None:
+                self._take_baseline(self._replayed(entry.experiment_id), entry.run_id)
+
+    def close(self) -> None:
+        """End engine and library."""
+        self.session.close()
+        if self.library is not None:
+            self.library.close()
+
+    # ---------------------------------------------------------------------------------------------- asking
+
+    def _ask(self, key: str, command: Message) -> None:
+        """Send a question, or keep the newest of its kind until the engine is free."""
+        if self.running or self._busy_with:
+            self._waiting[key] = command
+            return
+        self._busy_with = key
+        self.session.send(command)
+
+    def _free(self) -> None:
+        self._busy_with = ""
+        if self._waiting and not self.running:
+            key = next(iter(self._waiting))
+            self._ask(key, self._waiting.pop(key))
+
+    def inspect(self, source: str) -> None:
+        """Choose a model; its facts arrive later."""
+        self.setup.model = source
+        self.model, self.model_problem = None, ""
+        self.model_changed.emit()
+        self.setup_changed.emit()
+        self._ask("inspect", InspectModel(model=source))
+
+    def fetch(self, source: str) -> None:
+        """Download a catalogue entry; progress is told by `fetch_changed`."""
+        self._ask("fetch", FetchModel(model=source))
+        self.fetch_changed.emit(Progress(phase="fetch", done=0, total=0, note="asking for the download"))
+
+    def measure_peaks(self, *, fresh: bool = False) -> None:
+        """Measure (or look up) this machine's memory and arithmetic ceilings."""
+        self._ask("peaks", MeasurePeaks(fresh=fresh))
+        self.told.emit("Measuring this machine's memory bandwidth and arithmetic; this takes some seconds.", "info")
+
+    # ---------------------------------------------------------------------------------------------- running
+
+    def run(self) -> None:
+        """Run the setting of the Setup dock."""
+        self.start(self.setup.experiment(self.capabilities))
+
+    def run_demo(self) -> None:
+        """FP32 plain against BF16, fused, cached, on the bundled model, measured alternately."""
+        self.start(Experiment(model="bundled", workload=DEMO_WORKLOAD, variants=DEMO_VARIANTS))
+
+    def start(self, experiment: Experiment) -> None:
+        """Start an experiment unless one is running."""
+        if self.running:
+            self.told.emit("A run is going on; stop it first (Esc).", "warning")
+            return
+        from gptscope.app.viewmodels.experiment_view import ExperimentView
+        from gptscope.app.viewmodels.phases import PhaseClock
+
+        if not self.settings.profile_after_run and experiment.profile_steps is None:
+            import msgspec
+
+            experiment = msgspec.structs.replace(experiment, profile_steps=0)
+        experiment_id = uuid.uuid4().hex
+        self.experiment, self.clock = ExperimentView(experiment_id), PhaseClock()
+        self.experiment.experiment = experiment
+        self.clock.tick("start", time.monotonic())
+        self._open_runs.clear()
+        self.running, self.stopping = True, False
+        from gptscope.profiling.records import StartExperiment
+
+        self.session.send(StartExperiment(experiment=experiment, experiment_id=experiment_id))
+        self.settings.add_recent_model(experiment.model)
+        self.experiment_opened.emit()
+        self.running_changed.emit()
+        self.told.emit("Starting: a worker process loads the model.", "info")
+
+    def stop(self) -> None:
+        """Cancel the running experiment; what was measured is kept."""
+        if self.running and not self.stopping:
+            self.stopping = True
+            self.session.send(Cancel())
+            self.running_changed.emit()
+            self.told.emit("Stopping; what was measured is kept.", "info")
+
+    def pin_current(self) -> None:
+        """Make the shown run the baseline."""
+        run = self.experiment.current if self.experiment is not None else None
+        if run is None or run.summary().tokens_per_s is None:
+            self.told.emit("Nothing to pin yet: measure a run first.", "warning")
+            return
+        assert self.experiment is not None
+        self._take_baseline(self.experiment, run.run_id)
+        self.settings.baseline_run = run.run_id
+        self.told.emit(f"Baseline: {run.name}. Later runs are shown beside it.", "info")
+
+    def unpin(self) -> None:
+        """Compare with nothing."""
+        self.baseline = None
+        self.settings.baseline_run = ""
+        self.setup.baseline, self.setup.baseline_name = Variant(), ""
+        self.baseline_changed.emit()
+        self.setup_changed.emit()
+
+    def _take_baseline(self, view: "ExperimentView | None", run_id: str) -> None:
+        run = view.runs.get(run_id) if view is not None else None
+        if run is None or run.started is None:
+            return
+        self.baseline = run
+        self.setup.baseline, self.setup.baseline_name = run.started.variant, title_of(run.started.variant)
+        self.baseline_changed.emit()
+        self.setup_changed.emit()
+
+    def shown_baseline(self) -> "RunView | None":
+        """The run beside which the shown one stands: its own experiment's baseline first, else the pinned one."""
+        if self.experiment is None:
+            return None
+        current, own = self.experiment.current, self.experiment.own_baseline
+        if own is not None and own is not current:
+            return own
+        return self.baseline if self.baseline is not current else None
+
+    # ---------------------------------------------------------------------------------------------- library
+
+    def _replayed(self, experiment_id: str) -> "ExperimentView | None":
+        from gptscope.app.viewmodels.experiment_view import ExperimentView
+
+        if self.library is None:
+            return None
+        records = self.library.records(experiment_id)
+        return ExperimentView.replay(experiment_id, records) if records else None
+
+    def reopen(self, run_id: str) -> bool:
+        """Show a stored run: its records go through the same code as a live run's."""
+        entry = self.library.find(run_id) if self.library is not None else None
+        if entry is None:
+            return False
+        if self.running:
+            self.told.emit("A run is going on; stop it before you open another.", "warning")
+            return False
+        view = self._replayed(entry.experiment_id)
+        if view is None:
+            return False
+        view.chosen_run = run_id
+        self.experiment, self.clock = view, None
+        self.experiment_opened.emit()
+        self.told.emit(f"Opened {entry.name} as it was recorded.", "info")
+        return True
+
+    def pin_stored(self, run_id: str) -> None:
+        """Make a stored run the baseline."""
+        entry = self.library.find(run_id) if self.library is not None else None
+        if entry is not None:
+            self._take_baseline(self._replayed(entry.experiment_id), run_id)
+            self.settings.baseline_run = run_id
+            self.told.emit(f"Baseline: {entry.name}.", "info")
+
+    def trace_of_current(self) -> Path | None:
+        """The stored trace of the shown run."""
+        run = self.experiment.current if self.experiment is not None else None
+        entry = self.library.find(run.run_id) if run is not None and self.library is not None else None
+        return entry.trace if entry is not None else None
+
+    # ---------------------------------------------------------------------------------------------- records
+
+    def _on_record(self, record: Message, payload: bytes) -> None:
+        match record:
+            case Capabilities():
+                self.capabilities = record
+                self._answered("capabilities")
+                self.capabilities_changed.emit()
+            case ModelInspected():
+                self.model = record.model
+                self._answered("inspect")
+                self.model_changed.emit()
+            case ModelFetched():
+                self._answered("fetch")
+                self.fetch_changed.emit(None)
+                self.told.emit(f"Fetched {record.model} to {record.path}.", "info")
+                self.inspect(record.model)
+            case Peaks():
+                self.peaks = record
+                self._answered("peaks")
+                self.peaks_changed.emit()
+            case Progress(phase="fetch") if not self.running:
+                self.fetch_changed.emit(record)
+            case Failure() if not self.running:
+                self._question_failed(record)
+            case Notice() if not self.running:
+                self.told.emit(record.message, record.level)
+            case _:
+                pass
+        if self.running:
+            self._on_run_record(record, payload)
+
+    def _answered(self, key: str) -> None:
+        if self._busy_with == key:
+            self._free()
+
+    def _question_failed(self, failure: Failure) -> None:
+        asked = self._busy_with
+        if asked == "inspect":
+            self.model_problem = failure.message
+            self.model_changed.emit()
+        elif asked == "fetch":
+            self.fetch_changed.emit(None)
+        self.told.emit(failure.message, "info" if failure.kind == "cancelled" else "error")
+        self._free()
+
+    def _on_run_record(self, record: Message, payload: bytes) -> None:
+        assert self.experiment is not None
+        assert self.clock is not None
+        if self.library is not None:
+            self.library.record(record, payload)  # type: ignore[arg-type]
+        if isinstance(record, TraceChunk):
+            return
+        self.experiment.apply(record)  # type: ignore[arg-type]
+        self.clock.tick(self.experiment.phase, time.monotonic())
+        match record:
+            case ExperimentStarted():
+                self._open_runs = set(record.run_ids)
+            case RunFinished():
+                self._open_runs.discard(record.run_id)
+            case Failure():
+                self.failed.emit(record)
+            case Notice():
+                self.told.emit(record.message, record.level)
+            case ExperimentFinished():
+                self._run_ended()
+            case _:
+                pass
+
+    def _run_ended(self) -> None:
+        self.running = self.stopping = False
+        self.running_changed.emit()
+        if self.library is not None:
+            self.library.changed.emit()
+        self._free()
+
+    def _on_ended(self, sentence: str) -> None:
+        """The engine is gone: keep what was measured, say what happened, let the next Run start it again."""
+        if self.running and self.experiment is not None:
+            failure = Failure(
+                kind="internal", message=sentence or "The engine ended.", detail=self.session.stderr_tail()
+            )
+            now = time.time_ns()
+            runs = self._open_runs or {*self.experiment.run_ids}
+            records: list[Message] = [failure]
+            records += [RunFinished(run_id=run_id, outcome="failed", finished_unix_ns=now) for run_id in sorted(runs)]
+            records.append(ExperimentFinished(experiment_id=self.experiment.experiment_id, outcome="failed"))
+            for record in records:
+                self._on_run_record(record, b"")
+        elif sentence:
+            self.told.emit(sentence, "error")
+        self._busy_with = ""
+        self.fetch_changed.emit(None)

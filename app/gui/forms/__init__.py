@@ -1,0 +1,1 @@
+"""Setup dock: model, workload and levers, generated from the capabilities record."""

@@ -1,0 +1,1 @@
+"""Item models and the table view they share."""

@@ -1,0 +1,124 @@
+"""The item model of every table: sorts and filters by index, makes texts only for cells that are drawn."""
+
+import numpy as np
+from gptscope.app.viewmodels.tables import Table, filtered_rows, sorted_rows
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+
+Index = QModelIndex | QPersistentModelIndex
+CATEGORY_ROLE = Qt.ItemDataRole.UserRole + 1
+FRACTION_ROLE = Qt.ItemDataRole.UserRole + 2
+TONE_ROLE = Qt.ItemDataRole.UserRole + 3
+_NOWHERE = QModelIndex()
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+class ColumnModel(QAbstractTableModel):
+    """Shows one `Table`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._table = Table(columns=(), rows=0)
+        self._rows = np.zeros(0, np.int64)
+        self._words = ""
+        self._sort: tuple[int, bool] = (0, False)
+
+    @property
+    def table(self) -> Table:
+        """What is shown."""
+        return self._table
+
+    def show_table(self, table: Table) -> None:
+        """Show another table, keeping filter and (when the columns are the same) sorting."""
+        same = [c.title for c in table.columns] == [c.title for c in self._table.columns]
+        self.beginResetModel()
+        self._table = table
+        if not same and table.columns:
+            self._sort = (table.default_sort, table.columns[table.default_sort].numeric)
+        self._arrange()
+        self.endResetModel()
+
+    def _arrange(self) -> None:
+        rows = filtered_rows(self._table, self._words)
+        if self._table.columns and rows.size:
+            rows = sorted_rows(self._table, self._sort[0], rows, descending=self._sort[1])
+        self._rows = rows
+
+    @property
+    def sorting(self) -> tuple[int, bool]:
+        """Column and whether descending."""
+        return self._sort
+
+    def set_filter(self, words: str) -> None:
+        """Keep only rows that hold every word."""
+        if words != self._words:
+            self.beginResetModel()
+            self._words = words
+            self._arrange()
+            self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        if not 0 <= column < len(self._table.columns):
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        kept = [(int(self._rows[index.row()]), index.column()) for index in before]
+        self._sort = (column, order == Qt.SortOrder.DescendingOrder)
+        self._arrange()
+        if before:
+            place = {int(row): number for number, row in enumerate(self._rows.tolist())}
+            after = [self.index(place[row], col) for row, col in kept]
+            self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._table.columns) - 1)
+
+    def source_row(self, row: int) -> int:
+        """The table's row behind a shown row."""
+        return int(self._rows[row])
+
+    def shown_row(self, key: str) -> int | None:
+        """Where the row with this key is shown; None when it is not."""
+        if key not in self._table.keys:
+            return None
+        source = list(self._table.keys).index(key)
+        found = np.flatnonzero(self._rows == source)
+        return int(found[0]) if found.size else None
+
+    def key(self, row: int) -> str:
+        """Identity of a shown row."""
+        return self._table.keys[self.source_row(row)] if self._table.keys else ""
+
+    def rowCount(self, parent: Index = _NOWHERE) -> int:
+        return 0 if parent.isValid() else int(self._rows.size)
+
+    def columnCount(self, parent: Index = _NOWHERE) -> int:
+        return 0 if parent.isValid() else len(self._table.columns)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if not index.isValid():
+            return None
+        row, column = self.source_row(index.row()), self._table.columns[index.column()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return column.text(row)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(_RIGHT if column.look == "number" else _LEFT)
+        if role == CATEGORY_ROLE and index.column() == 0 and self._table.categories:
+            return self._table.categories[row]
+        if role == FRACTION_ROLE and column.look == "bar":
+            return float(column.values[row])
+        if role == TONE_ROLE:
+            return column.tone(row) if column.tone is not None else ("strong" if column.strong else "")
+        return None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self._table.columns):
+            return None
+        column = self._table.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            arrow = "" if section != self._sort[0] else " ↓" if self._sort[1] else " ↑"
+            return column.title + arrow
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return column.tip or None
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(_RIGHT if column.look == "number" else _LEFT)
+        return None

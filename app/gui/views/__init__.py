@@ -1,0 +1,1 @@
+"""What fills the centre of the window: first screen, Live, Profile, History."""

@@ -1,0 +1,141 @@
+"""The inspector: what is known about the chosen kernel, and what proves each lever."""
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import label, rule, set_text
+from gptscope.app.viewmodels.inspect_kernel import Lines
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+WIDTH = 296
+_ICONS: dict[bool | None, tuple[str, str, str]] = {
+    True: ("check", "good", "in effect"),
+    False: ("cross", "bad", "not in effect"),
+    None: ("info", "t3", "cannot tell"),
+}
+
+
+class Inspector(QFrame):
+    """Fixed width; scrolls when there is more."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._evidence: tuple[tuple[str, bool | None, str], ...] = ()
+        self.setProperty("panel", "true")
+        self.setFixedWidth(WIDTH)
+        self.setAccessibleName("Inspector")
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(1, 1, 1, 1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        inner = QWidget()
+        inner.setProperty("fill", "bg1")
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(12, 6, 12, 8)
+        column.setSpacing(2)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        self._swatch, self._title = QLabel(), label("Chosen kernel", bold=True)
+        head.addWidget(self._swatch)
+        head.addWidget(self._title, 1)
+        column.addLayout(head)
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 2, 0, 4)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(1)
+        self._grid.setColumnStretch(1, 1)
+        column.addLayout(self._grid)
+        self._proof = QWidget()
+        self._proof_list = QVBoxLayout(self._proof)
+        self._proof_list.setContentsMargins(0, 4, 0, 0)
+        self._proof_list.setSpacing(4)
+        column.addWidget(self._proof)
+        column.addStretch(1)
+        area.setWidget(inner)
+        outer.addWidget(area)
+        self._cells: list[tuple[QLabel, QLabel]] = []
+        self._category = ""
+        theme.changed.connect(self._repaint)
+        self.show_nothing()
+
+    def show_nothing(self) -> None:
+        """Say what will be here."""
+        self._category = ""
+        self._swatch.hide()
+        set_text(self._title, "Chosen kernel")
+        self._show_lines((("", "Choose a row or a dot to see all about it."),))
+
+    def show_kernel(self, category: str, lines: Lines) -> None:
+        """Show one kernel."""
+        self._category = category
+        self._paint_swatch()
+        set_text(self._title, lines[0][1])
+        self._title.setToolTip(lines[0][1])
+        self._title.setMaximumWidth(WIDTH - 48)
+        self._show_lines(lines[1:])
+
+    def _paint_swatch(self) -> None:
+        self._swatch.setVisible(bool(self._category))
+        if self._category:
+            pixmap = QPixmap(8, 8)
+            pixmap.fill(self._theme.category(self._category))
+            self._swatch.setPixmap(pixmap)
+            self._swatch.setFixedWidth(8)
+
+    def _show_lines(self, lines: Lines) -> None:
+        while len(self._cells) < len(lines):
+            name, value = label("", level=2, size=12), label("", size=12)
+            name.setAlignment(Qt.AlignmentFlag.AlignTop)
+            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+            value.setWordWrap(True)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._grid.addWidget(name, len(self._cells), 0)
+            self._grid.addWidget(value, len(self._cells), 1)
+            self._cells.append((name, value))
+        for index, (name, value) in enumerate(self._cells):
+            used = index < len(lines)
+            name.setVisible(used)
+            value.setVisible(used)
+            if used:
+                set_text(name, lines[index][0])
+                set_text(value, breakable(lines[index][1]))
+
+    def show_evidence(self, items: tuple[tuple[str, bool | None, str], ...]) -> None:
+        """Show what the profile proves about each lever."""
+        self._evidence = items
+        while (old := self._proof_list.takeAt(0)) is not None:
+            widget = old.widget()
+            if widget is not None:
+                widget.deleteLater()
+        self._proof.setVisible(bool(items))
+        if not items:
+            return
+        self._proof_list.addWidget(rule())
+        self._proof_list.addWidget(label("What proves the levers", bold=True))
+        for lever, in_effect, sentence in items:
+            icon, token, spoken = _ICONS[in_effect]
+            line = QWidget()
+            row = QHBoxLayout(line)
+            row.setContentsMargins(0, 0, 0, 0)
+            row.setSpacing(6)
+            sign = QLabel()
+            sign.setPixmap(self._theme.pixmap(icon, token, 14))
+            sign.setAccessibleName(spoken)
+            row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+            prefix = "" if in_effect is not False else "not in effect: "
+            text = label(f"{lever}: {prefix}{sentence}", level=2, size=12, tone="bad" if in_effect is False else "")
+            text.setWordWrap(True)
+            row.addWidget(text, 1)
+            self._proof_list.addWidget(line)
+
+    def _repaint(self) -> None:
+        self._paint_swatch()
+        self.show_evidence(self._evidence)
+
+
+def breakable(text: str) -> str:
+    """Long module paths and shapes may break after dots and commas (zero-width spaces)."""
+    return text.replace(".", ".\u200b").replace(",", ",\u200b").replace("_", "_\u200b") if len(text) > 24 else text

@@ -1,0 +1,242 @@
+"""The Profile view: roofline, memory, inspector above; kernel and module tables below, linked by what is chosen."""
+
+from collections.abc import Callable
+
+from gptscope.app.gui.charts.chart_panel import ChartPanel
+from gptscope.app.gui.charts.exporting import Exportable
+from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.tables.table_view import TableView
+from gptscope.app.gui.tables.total_bar import TotalBar
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.views.inspector import Inspector
+from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, set_text
+from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels import inspect_kernel
+from gptscope.app.viewmodels.charts import memory, roofline
+from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+_MARGIN = 12
+
+
+class ProfileView(QWidget):
+    """Shows the profile of the controller's current run."""
+
+    def __init__(
+        self, controller: Controller, theme: Theme, icons: ThemedIcons, export: Callable[[Exportable, str], object]
+    ) -> None:
+        super().__init__()
+        self._controller, self._theme = controller, theme
+        self._shown: tuple[object, ...] = ()
+        self.setObjectName("canvas")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._make_header())
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._make_top(theme, icons, export))
+        splitter.addWidget(self._make_tables(theme, icons))
+        splitter.setStretchFactor(0, 2)
+        splitter.setStretchFactor(1, 3)
+        column.addWidget(splitter, 1)
+
+    def _make_header(self) -> QWidget:
+        bar = QWidget()
+        bar.setProperty("bar", "true")
+        bar.setFixedHeight(36)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(_MARGIN, 0, _MARGIN, 0)
+        row.setSpacing(8)
+        self.name, self.about = label("No profile yet", bold=True), ElidedLabel("", level=2, size=12)
+        self.overhead, self.health = label("", size=12), label("", size=12)
+        self.overhead.setProperty("chip", "plain")
+        self.health.setProperty("chip", "good")
+        self.overhead.setFixedHeight(20)
+        self.health.setFixedHeight(20)
+        row.addWidget(self.name)
+        row.addWidget(self.overhead)
+        row.addWidget(self.health)
+        row.addWidget(self.about, 1)
+        return bar
+
+    def _make_top(self, theme: Theme, icons: ThemedIcons, export: Callable[[Exportable, str], object]) -> QWidget:
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(_MARGIN, 8, _MARGIN, 8)
+        row.setSpacing(8)
+        self.roofline = ChartPanel(
+            "Roofline", theme, icons, help_key="roofline", source="GFLOP/s over FLOP per byte", export=export
+        )
+        self.memory = ChartPanel(
+            "Memory", theme, icons, help_key="memory", source="worker process", read_out=memory.read_out, export=export
+        )
+        self.inspector = Inspector(theme)
+        self.roofline.canvas.point_clicked.connect(self.choose)
+        row.addWidget(self.roofline, 5)
+        row.addWidget(self.memory, 3)
+        row.addWidget(self.inspector)
+        holder.setMinimumHeight(220)
+        return holder
+
+    def _make_tables(self, theme: Theme, icons: ThemedIcons) -> QWidget:
+        holder = QWidget()
+        holder.setProperty("fill", "bg1")
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        bar = QWidget()
+        bar.setProperty("bar", "true")
+        bar.setFixedHeight(37)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(4, 0, _MARGIN, 0)
+        row.setSpacing(8)
+        self.tabs = QTabBar()
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self.tabs.setAccessibleName("Tables")
+        for name in ("Kernels", "Modules"):
+            self.tabs.addTab(name)
+        row.addWidget(self.tabs)
+        row.addStretch(1)
+        self.unit = label("", level=3, size=12)
+        row.addWidget(self.unit)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter kernels")
+        self.filter.setAccessibleName("Filter rows")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setFixedWidth(220)
+        self.filter.setFixedHeight(26)
+        row.addWidget(self.filter)
+        copy = button("", self._copy, kind="flat", tip="Copy rows", name="Copy rows")
+        icons.on_button(copy, "copy")
+        row.addWidget(copy)
+        column.addWidget(bar)
+        self.kernels, self.modules = TableView(theme, "Kernels"), TableView(theme, "Modules")
+        self.stack = QStackedWidget()
+        for table in (self.kernels, self.modules):
+            page = QWidget()
+            inner = QVBoxLayout(page)
+            inner.setContentsMargins(0, 0, 0, 0)
+            inner.setSpacing(0)
+            inner.addWidget(table, 1)
+            inner.addWidget(TotalBar(table, theme))
+            self.stack.addWidget(page)
+        column.addWidget(self.stack, 1)
+        self.tabs.currentChanged.connect(self._on_tab)
+        self.filter.textChanged.connect(self._on_filter)
+        self.kernels.chosen.connect(self.choose)
+        self.modules.opened.connect(self._open_module)
+        holder.setMinimumHeight(180)
+        return holder
+
+    # ---------------------------------------------------------------------------------------------- interaction
+
+    def _on_tab(self, index: int) -> None:
+        self.stack.setCurrentIndex(index)
+        self.filter.setPlaceholderText("Filter kernels" if index == 0 else "Filter modules")
+        self._on_filter(self.filter.text())
+
+    def _on_filter(self, words: str) -> None:
+        self._table().columns.set_filter(words)
+
+    def _table(self) -> TableView:
+        return self.kernels if self.stack.currentIndex() == 0 else self.modules
+
+    def _copy(self) -> None:
+        rows = self.copy_rows()
+        self._controller.told.emit(f"Copied {rows} rows." if rows else "There is no row to copy.", "info")
+
+    def copy_rows(self) -> int:
+        """Copy the table in front; returns how many rows."""
+        return self._table().copy_rows()
+
+    def _open_module(self, module: str) -> None:
+        """Show the kernels of a module."""
+        words = module.replace("*", " ").replace(".", " ") if module != "outside any module" else ""
+        self.tabs.setCurrentIndex(0)
+        self.filter.setText(words.strip())
+
+    def choose(self, key: str) -> None:
+        """Highlight one kernel in table, roofline and inspector."""
+        self.kernels.choose(key)
+        self.roofline.canvas.chosen_key = key
+        self.roofline.canvas.update()
+        profile = self._profile()
+        row = inspect_kernel.find(profile, key)
+        if row is not None and profile is not None:
+            view = self._controller.experiment
+            peaks = (view.peaks if view is not None else None) or self._controller.peaks
+            self.inspector.show_kernel(row.category, inspect_kernel.kernel_lines(row, profile, peaks, self._kind()))
+            self.modules.choose(starred(row.module) or "outside any module")
+
+    def exportables(self) -> list[Exportable]:
+        """The charts here."""
+        return [self.roofline.exportable(), self.memory.exportable()]
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def _profile(self):  # type: ignore[no-untyped-def]
+        view = self._controller.experiment
+        run = view.current if view is not None else None
+        return run.profile if run is not None else None
+
+    def _kind(self) -> str:
+        view = self._controller.experiment
+        run = view.current if view is not None else None
+        return run.main_kind if run is not None else "decode"
+
+    def refresh(self) -> None:
+        """Show the current run's profile when it, its baseline or the peaks changed."""
+        view, baseline = self._controller.experiment, self._controller.shown_baseline()
+        run = view.current if view is not None else None
+        profile = run.profile if run is not None else None
+        base = baseline.profile if baseline is not None else None
+        peaks = (view.peaks if view is not None else None) or self._controller.peaks
+        sensors = view.sensors.revision if view is not None and not self._controller.running else 0
+        state = (id(run), id(profile), id(base), id(peaks), sensors, run.accumulator.evidence if run else None)
+        if state == self._shown:
+            return
+        new_profile = self._shown[1:2] != state[1:2]
+        self._shown = state
+        kind = self._kind()
+        self.kernels.show_table(kernel_table(profile, base, peaks, kind))
+        self.modules.show_table(module_table(profile, base, kind))
+        precision = run.started.variant.precision if run is not None and run.started is not None else "fp32"
+        self.roofline.show_chart(roofline.build(profile, peaks, precision))
+        if view is not None:
+            self.memory.show_chart(memory.build(run, view.sensors, view.zero_ns))
+        self._show_header()
+        if new_profile:
+            self.inspector.show_nothing()
+            if self.kernels.columns.rowCount():
+                self.choose(self.kernels.columns.key(0))
+        self.inspector.show_evidence(
+            inspect_kernel.evidence_lines(run.accumulator.evidence if run is not None else None)
+        )
+
+    def _show_header(self) -> None:
+        view = self._controller.experiment
+        run = view.current if view is not None else None
+        profile = run.profile if run is not None else None
+        set_text(self.name, run.name if run is not None else "No profile yet")
+        about = ""
+        if run is not None and run.started is not None:
+            work = run.started.workload
+            begun = fmt.when(run.started.started_unix_ns)
+            about = f"{run.started.model}, {work.kind}, batch {work.batch}, context {work.context}, {begun}"
+        set_text(self.about, about)
+        self.overhead.setVisible(profile is not None)
+        self.health.setVisible(profile is not None)
+        if profile is not None:
+            set_text(self.overhead, f"profiled {fmt.ratio(profile.overhead)} of the unprofiled time")
+            notes = "; ".join(profile.notes)
+            self.health.setProperty("chip", "warn" if notes else "good")
+            repolish(self.health)
+            set_text(self.health, notes or f"{profile.steps} steps, nothing repaired")
+            self.health.setToolTip(notes)
+            busy = profile.busy_us / profile.wall_us if profile.wall_us > 0 else None
+            set_text(self.unit, f"self time, kernels busy {fmt.percent(busy)} of the profiled time")
+        else:
+            set_text(self.unit, "")

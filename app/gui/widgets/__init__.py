@@ -1,0 +1,1 @@
+"""Small painted or composed controls without knowledge of records."""

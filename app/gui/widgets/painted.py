@@ -1,0 +1,31 @@
+"""Base of every widget that paints itself: an error while painting is logged, never thrown into Qt."""
+
+import logging
+
+from gptscope.app.gui.theme import Theme
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+logger = logging.getLogger(__name__)
+
+
+class Painted(QWidget):
+    """Subclasses write `paint`; an exception that left `paintEvent` could end the process."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.theme = theme
+        theme.changed.connect(self.update)
+
+    def paint(self, painter: QPainter) -> None:
+        """Draw the widget."""
+        raise NotImplementedError
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        try:
+            self.paint(painter)
+        except Exception:
+            logger.exception("%s could not be drawn", type(self).__name__)
+        finally:
+            painter.end()

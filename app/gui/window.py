@@ -1,0 +1,355 @@
+"""The window: menus, view tabs, Setup dock, status bar. Assembles parts, holds no logic of its own."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gptscope.app.gui.actions import ActionSet
+from gptscope.app.gui.commands import Commands
+from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.forms.setup_dock import SetupDock
+from gptscope.app.gui.settings import Settings
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.views.first import FirstScreen
+from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+if TYPE_CHECKING:
+    from gptscope.app.gui.views.history import HistoryView
+    from gptscope.app.gui.views.live import LiveView
+    from gptscope.app.gui.views.profile import ProfileView
+
+REDRAW_MS = 33
+VIEWS = ("Live", "Profile", "History")
+LIVE, PROFILE, HISTORY = range(3)
+_LEVEL_ICONS = {"info": ("info", "t2"), "warning": ("warning", "warn"), "error": ("error", "bad")}
+
+
+class MainWindow(QMainWindow):
+    """Shows a shell at once; the views with their charts are made right after its first paint."""
+
+    ready = Signal()  # the views exist
+
+    def __init__(
+        self, controller: Controller, theme: Theme, settings: Settings, *, library: Path | None = None
+    ) -> None:
+        """`library`: where runs are kept in this start, instead of the folder in the settings."""
+        super().__init__()
+        self._library_folder = library
+        self.controller, self.theme, self.settings = controller, theme, settings
+        self.icons = ThemedIcons(theme)
+        self.live: LiveView | None = None
+        self.profile: ProfileView | None = None
+        self.history: HistoryView | None = None
+        self._in_narrow_view = False
+        self._dock_elsewhere = False  # whether Setup is shown in the other kind of view
+        self.setObjectName("window")
+        self.setWindowTitle("gptscope")
+        self.setMinimumSize(960, 600)
+        self.resize(1440, 900)
+        self.setAcceptDrops(True)
+        self.commands = Commands(self)
+        self.actions_by_id = ActionSet(self, self.commands.handlers())
+        self.actions_by_id.fill(self.menuBar())
+        self.dock = SetupDock(controller, theme, self.icons)
+        self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, self.dock)
+        self.dock.visibilityChanged.connect(self._on_dock_shown)
+        self._make_centre()
+        self._make_corner()
+        self._make_status_bar()
+        self._redraw = QTimer(self)
+        self._redraw.setInterval(REDRAW_MS)
+        self._redraw.timeout.connect(self._on_redraw)
+        self._wire()
+        self._restore_layout()
+        self._first_paint_done = False
+
+    # ---------------------------------------------------------------------------------------------- parts
+
+    def _make_centre(self) -> None:
+        centre = QWidget()
+        centre.setObjectName("canvas")
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        bar = QWidget()
+        bar.setProperty("bar", "true")
+        bar.setFixedHeight(37)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(4, 0, 12, 0)
+        row.setSpacing(8)
+        self.setup_button = button("Setup", lambda: self.dock.show(), kind="tool", tip="Show Setup (Ctrl+B)")
+        self.icons.on_button(self.setup_button, "sidebar", "t2", 14)
+        self.setup_button.hide()
+        self.tabs = QTabBar()
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self.tabs.setAccessibleName("Views")
+        for name in VIEWS:
+            self.tabs.addTab(name)
+        self.workload_text = ElidedLabel("", level=2, size=12)
+        self.workload_text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.baseline_button = button(
+            "", lambda: self.controller.unpin(), kind="tool", tip="Remove the baseline", name="Remove the baseline"
+        )
+        self.icons.on_button(self.baseline_button, "pin", "t1", 14)
+        self.export_button = button("Export", lambda: None, kind="tool", tip="Save the run or a chart", name="Export")
+        self.icons.on_button(self.export_button, "export", "t1", 14)
+        self.export_button.setMenu(self.actions_by_id.submenu(self.export_button, "Export"))
+        row.addWidget(self.setup_button)
+        row.addWidget(self.tabs)
+        row.addWidget(self.workload_text, 1)
+        row.addWidget(self.baseline_button)
+        row.addWidget(self.export_button)
+        self._bar_row = row
+        column.addWidget(bar)
+        self.stack = QStackedWidget()
+        self.first = FirstScreen(self.controller, self.theme, self.icons, self.commands.handlers())
+        self.stack.addWidget(self.first)
+        column.addWidget(self.stack, 1)
+        self.setCentralWidget(centre)
+        self.tabs.currentChanged.connect(self.show_view)
+
+    def _make_corner(self) -> None:
+        corner = QWidget()
+        row = QHBoxLayout(corner)
+        row.setContentsMargins(0, 2, 8, 3)
+        row.setSpacing(4)
+        self.search_button = button(
+            "Commands, runs, models", self.commands.open_palette, kind="search", tip="Ctrl+K", name="Command palette"
+        )
+        self.icons.on_button(self.search_button, "search", "t3", 14)
+        self.search_button.setFixedWidth(240)
+        self.theme_button = button(
+            "", self.commands.toggle_theme, kind="flat", tip="Switch between dark and light", name="Switch theme"
+        )
+        row.addWidget(self.search_button)
+        row.addWidget(self.theme_button)
+        if sys.platform == "darwin":  # the menu bar is the system's there
+            self._bar_row.addWidget(corner)
+        else:
+            self.menuBar().setCornerWidget(corner)
+            corner.show()
+        self._show_theme_icon()
+
+    def _make_status_bar(self) -> None:
+        bar = self.statusBar()
+        bar.setFixedHeight(25)
+        bar.setSizeGripEnabled(False)
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(10, 0, 0, 0)
+        row.setSpacing(6)
+        self.status_icon = QLabel()
+        self.status_text = ElidedLabel("Starting the engine…", level=2, size=12)
+        row.addWidget(self.status_icon)
+        row.addWidget(self.status_text, 1)
+        bar.addWidget(holder, 1)
+        self.status_right = label("", level=3, size=12)
+        self.status_right.setContentsMargins(0, 0, 10, 0)
+        bar.addPermanentWidget(self.status_right)
+
+    def _wire(self) -> None:
+        controller = self.controller
+        controller.told.connect(self.tell)
+        controller.running_changed.connect(self._on_running)
+        controller.experiment_opened.connect(self._on_opened)
+        controller.baseline_changed.connect(self._show_baseline)
+        controller.setup_changed.connect(self._show_workload)
+        controller.capabilities_changed.connect(self._on_capabilities)
+        self.theme.changed.connect(self._show_theme_icon)
+        self._show_baseline()
+        self._show_workload()
+        self._on_running()
+
+    # ---------------------------------------------------------------------------------------------- start
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._first_paint_done:
+            self._first_paint_done = True
+            self.first.demo_button.setFocus()
+            QTimer.singleShot(0, self._after_first_paint)
+
+    def _after_first_paint(self) -> None:
+        """Everything heavy: numpy, charts, library, engine. The window is on the screen already."""
+        from gptscope.app.gui.library_access import LibraryAccess
+        from gptscope.app.gui.views.history import HistoryView
+        from gptscope.app.gui.views.live import LiveView
+        from gptscope.app.gui.views.profile import ProfileView
+
+        self.controller.begin()
+        self.live = LiveView(self.controller, self.theme, self.icons, self.commands.save_chart, self.commands.run)
+        self.profile = ProfileView(self.controller, self.theme, self.icons, self.commands.save_chart)
+        self.history = HistoryView(self.controller, self.theme, self.icons, self.commands)
+        for view in (self.live, self.profile, self.history):
+            self.stack.addWidget(view)
+        library = LibraryAccess(self._library_folder or self.settings.library_folder)
+        library.changed.connect(self._on_library)
+        self.controller.use_library(library)
+        self._on_library()
+        self.ready.emit()
+
+    def _restore_layout(self) -> None:
+        saved = self.settings.layout()
+        if saved is not None:
+            self.restoreGeometry(saved[0])
+            self.restoreState(saved[1])
+        self.resizeDocks([self.dock], [304], Qt.Orientation.Horizontal)
+
+    # ---------------------------------------------------------------------------------------------- views
+
+    def show_view(self, index: int) -> None:
+        """Show Live (or the first screen), Profile or History."""
+        if self.tabs.currentIndex() != index:
+            self.tabs.setCurrentIndex(index)  # comes back here
+            return
+        targets: tuple[QWidget | None, ...] = (self._live_or_first(), self.profile, self.history)
+        target = targets[index]
+        if target is None:
+            return
+        focus = self.focusWidget()
+        if focus is not None and self.stack.isAncestorOf(focus):
+            self.stack.setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt picks a neighbour and frames it
+        self.stack.setCurrentWidget(target)
+        self._place_dock(index)
+        self.actions_by_id[f"view_{VIEWS[index].lower()}"].setChecked(True)
+        self._on_redraw()
+
+    def _place_dock(self, index: int) -> None:
+        """Profile needs the width: Setup is hidden there, unless one asks for it there."""
+        narrow = index == PROFILE
+        if narrow != self._in_narrow_view:
+            self._in_narrow_view = narrow
+            wanted, self._dock_elsewhere = self._dock_elsewhere, not self.dock.isHidden()
+            self.dock.setVisible(wanted)
+
+    def _live_or_first(self) -> QWidget | None:
+        return self.live if self.controller.experiment is not None and self.live is not None else self.first
+
+    def current_view(self) -> QWidget:
+        """The view in the centre."""
+        return self.stack.currentWidget() or self.first
+
+    def _on_redraw(self) -> None:
+        current = self.stack.currentWidget()
+        for view in (self.live, self.profile):
+            if view is not None and view is current:
+                view.refresh()
+
+    def _on_opened(self) -> None:
+        self.show_view(LIVE)
+        self._show_workload()
+        self._on_redraw()
+
+    def _on_running(self) -> None:
+        running = self.controller.running
+        if running:
+            self._redraw.start()
+        else:
+            self._redraw.stop()
+            self._on_redraw()
+            if self.controller.experiment is not None and self.controller.experiment.finished is not None:
+                self._tell_end()
+        for action_id, enabled in (("run", not running), ("demo", not running), ("stop", running)):
+            self.actions_by_id[action_id].setEnabled(enabled)
+        self._show_exports()
+
+    def _tell_end(self) -> None:
+        view = self.controller.experiment
+        assert view is not None
+        assert view.finished is not None
+        if view.finished.outcome == "done":
+            self.tell("Finished. The run is kept in History.", "info")
+        elif view.finished.outcome == "cancelled":
+            self.tell("Stopped. What was measured is kept in History.", "info")
+
+    def _show_exports(self) -> None:
+        has_run = self.controller.experiment is not None and self.controller.experiment.current is not None
+        for action_id in self.commands.EXPORTS:
+            self.actions_by_id[action_id].setEnabled(
+                has_run and not (self.controller.running and "chart" not in action_id)
+            )
+        self.export_button.setEnabled(has_run)
+        self.actions_by_id["pin"].setEnabled(has_run)
+
+    # ---------------------------------------------------------------------------------------------- texts
+
+    def tell(self, sentence: str, level: str = "info") -> None:
+        """Show a sentence in the status bar."""
+        icon, token = _LEVEL_ICONS.get(level, _LEVEL_ICONS["info"])
+        self.status_icon.setPixmap(self.theme.pixmap(icon, token, 14))
+        set_text(self.status_text, sentence)
+        style_label(self.status_text, level=2 if level == "info" else 1, size=12)
+        self.status_text.setAccessibleName(f"{level}: {sentence}")
+
+    def _on_capabilities(self) -> None:
+        if not self.controller.running:
+            self.tell("Ready. Nothing leaves this machine unless you fetch a model.", "info")
+
+    def _show_baseline(self) -> None:
+        baseline = self.controller.baseline
+        self.baseline_button.setVisible(baseline is not None)
+        if baseline is not None:
+            self.baseline_button.setText(f"Baseline: {baseline.name}  ✕")
+        self.actions_by_id["unpin"].setEnabled(baseline is not None)
+        self._on_redraw()
+
+    def _show_workload(self) -> None:
+        view = self.controller.experiment
+        if view is None or view.experiment is None:
+            set_text(self.workload_text, "")
+            return
+        work, model = view.experiment.workload, view.experiment.model
+        parts = [model.rsplit("/", 1)[-1], work.kind, f"batch {work.batch}", f"context {work.context}"]
+        set_text(self.workload_text, ", ".join(parts))
+
+    def _on_library(self) -> None:
+        self.first.refresh_recent()
+        if self.history is not None:
+            self.history.reload()
+        library = self.controller.library
+        count = len(library.entries()) if library is not None else 0
+        set_text(self.status_right, f"library: {count} run{'s' if count != 1 else ''}")
+
+    def _show_theme_icon(self) -> None:
+        dark = self.theme.name == "dark"
+        self.theme_button.setIcon(self.theme.icon("sun" if dark else "moon", "t2"))
+        for choice in ("system", "dark", "light"):
+            self.actions_by_id[f"theme_{choice}"].setChecked(self.theme.choice == choice)
+
+    def _on_dock_shown(self, shown: bool) -> None:
+        if not self.isMinimized():
+            self.setup_button.setVisible(not shown)
+            self.actions_by_id["toggle_setup"].setChecked(shown)
+
+    # ---------------------------------------------------------------------------------------------- drop and close
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if self._dropped_path(event) is not None:
+            event.acceptProposedAction()
+            self.tell("Drop to choose this as the model.", "info")
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = self._dropped_path(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self.dock.show()
+            self.dock.model_form.choose(path)
+
+    @staticmethod
+    def _dropped_path(event: QDragEnterEvent | QDropEvent) -> str | None:
+        urls = event.mimeData().urls()
+        local = [url.toLocalFile() for url in urls if url.isLocalFile()]
+        return local[0] if len(local) == 1 else None
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._redraw.stop()
+        if self._in_narrow_view:  # what is saved is the layout of Live
+            self.show_view(LIVE)
+        self.settings.save_layout(self.saveGeometry(), self.saveState())
+        self.settings.sync()
+        self.controller.close()
+        super().closeEvent(event)

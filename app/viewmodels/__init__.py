@@ -1,0 +1,1 @@
+"""Records become what a person reads: numbers, sentences, chart data. Knows no Qt."""

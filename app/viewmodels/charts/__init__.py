@@ -1,0 +1,1 @@
+"""One chart per file: records in, `ChartData` out."""

@@ -1,0 +1,118 @@
+"""Where a token's time goes: categories stacked, the longest kernels below, the baseline as a tick."""
+
+from dataclasses import dataclass
+
+from gptscope.app.viewmodels import formatting as fmt
+from gptscope.profiling.records import KernelRow, Profile
+
+CATEGORY_TITLES = {
+    "gemm": "GEMM",
+    "attention": "attention",
+    "norm": "norm",
+    "elementwise": "elementwise",
+    "reduction": "reduction",
+    "copy": "copy",
+    "communication": "communication",
+    "optimizer": "optimizer",
+    "quantize": "cast, quantize",
+    "other": "other",
+}
+WAITING = "Kernel times appear here after the profiled part of a run, which follows the measured one."
+NOT_PROFILED = "This run was not profiled."
+_PER = {"decode": "token", "generate": "token", "prefill": "prompt", "train": "step"}
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One category's part of the stacked bar, milliseconds per step."""
+
+    category: str
+    title: str
+    ms: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel, milliseconds per step; `base_ms` None: not in the baseline (or no baseline)."""
+
+    name: str
+    category: str
+    ms: float
+    base_ms: float | None
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """What the panel draws."""
+
+    total_ms: float
+    slices: tuple[Slice, ...]
+    base_total_ms: float | None
+    base_slices: tuple[Slice, ...]
+    rows: tuple[Row, ...]
+    more: int
+    """Kernels that are not among the rows."""
+    more_ms: float
+    summary: str
+
+
+def per_unit(kind: str) -> str:
+    """`token`, `prompt` or `step`."""
+    return _PER.get(kind, "step")
+
+
+def category_title(category: str) -> str:
+    """The category as people read it."""
+    return CATEGORY_TITLES.get(category, category)
+
+
+def short_name(name: str) -> str:
+    """Shorten by meaning before letters: namespaces first."""
+    return name.removeprefix("aten::").removeprefix("at::native::").removeprefix("void ")
+
+
+def build(profile: Profile | None, baseline: Profile | None, *, rows: int = 9) -> KernelTimes | None:
+    """The longest kernels of a profile beside the same kernels of the baseline; None without a profile."""
+    if profile is None:
+        return None
+    merged = _merged(profile)
+    base = _merged(baseline) if baseline is not None else {}
+    longest = sorted(merged.values(), key=lambda row: -row.ms)
+    shown = [Row(r.name, r.category, r.ms, base[r.name].ms if r.name in base else None) for r in longest[:rows]]
+    slices, base_slices = _slices(profile), _slices(baseline) if baseline is not None else ()
+    rest = longest[rows:]
+    top = ", ".join(f"{row.name} {fmt.number(row.ms)} ms" for row in shown[:3])
+    total = sum(s.ms for s in slices)
+    return KernelTimes(
+        total_ms=total,
+        slices=slices,
+        base_total_ms=sum(s.ms for s in base_slices) if base_slices else None,
+        base_slices=base_slices,
+        rows=tuple(shown),
+        more=len(rest),
+        more_ms=sum(row.ms for row in rest),
+        summary=f"Kernel time {fmt.number(total)} ms; longest: {top}.",
+    )
+
+
+def _merged(profile: Profile) -> dict[str, Row]:
+    """Rows of equal name (different shapes or modules) together."""
+    table: dict[str, Row] = {}
+    for kernel in profile.kernels:
+        name = short_name(kernel.name)
+        earlier = table.get(name)
+        ms = _per_step_ms(kernel, profile)
+        table[name] = Row(name, kernel.category, ms + (earlier.ms if earlier else 0.0), None)
+    return table
+
+
+def _slices(profile: Profile) -> tuple[Slice, ...]:
+    totals: dict[str, float] = {}
+    for kernel in profile.kernels:
+        totals[kernel.category] = totals.get(kernel.category, 0.0) + _per_step_ms(kernel, profile)
+    ordered = sorted(totals.items(), key=lambda item: -item[1])
+    return tuple(Slice(category, category_title(category), ms) for category, ms in ordered if ms > 0)
+
+
+def _per_step_ms(kernel: KernelRow, profile: Profile) -> float:
+    return kernel.self_time_us / 1e3 / max(profile.steps, 1)

@@ -1,0 +1,96 @@
+"""What a setting will cost before it runs: memory, and the speed that the measured ceilings allow at best."""
+
+from dataclasses import dataclass
+
+from gptscope.profiling.experiment import Variant, Workload
+from gptscope.profiling.metrics.bytes_model import ACTIVATION_BYTES, StepBytes, ValueSizes, step_bytes
+from gptscope.profiling.metrics.flops_model import step_flops
+from gptscope.profiling.metrics.model_ops import shape_of
+from gptscope.profiling.records import ModelInfo, Peaks, StepKind
+
+_OPTIMIZER_BYTES_PER_PARAMETER = 12  # FP32 gradient and two moments
+_ACTIVATION_VALUES_PER_LAYER = 16  # inputs that the backward pass keeps, in multiples of the width
+
+STEP_KIND: dict[str, StepKind] = {"train": "train", "prefill": "prefill", "decode": "decode", "generate": "decode"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """None = cannot be predicted, the reason in the field beside it."""
+
+    memory_bytes: float | None
+    memory_reason: str = ""
+    ceiling_tokens_per_second: float | None = None
+    ceiling_reason: str = ""
+    bound_by: str = ""
+    """`memory` or `compute`."""
+
+
+def sizes_for(model: ModelInfo, precision: str) -> ValueSizes | None:
+    """Bytes of one value at this precision; None for a precision the byte model does not know."""
+    activation = ACTIVATION_BYTES.get(precision)
+    if activation is None:
+        return None
+    return ValueSizes(weight=activation, activation=activation, kv=activation)
+
+
+def weight_bytes(model: ModelInfo, precision: str) -> float | None:
+    """Bytes of all weights at this precision."""
+    sizes = sizes_for(model, precision)
+    return None if sizes is None else model.parameters * sizes.weight
+
+
+def kv_bytes_per_token(model: ModelInfo, precision: str) -> float | None:
+    """Bytes that one token of one sequence adds to the KV cache at this precision."""
+    sizes = sizes_for(model, precision)
+    return None if sizes is None else 2 * model.n_layer * model.n_kv_head * model.d_head * sizes.kv
+
+
+def bytes_of_step(model: ModelInfo, workload: Workload, variant: Variant, context: int) -> StepBytes | None:
+    """Modelled bytes of one step of the workload's main kind; None for an unknown precision."""
+    sizes = sizes_for(model, variant.precision)
+    if sizes is None:
+        return None
+    kind = STEP_KIND[workload.kind]
+    return step_bytes(shape_of(model), kind, sizes, batch=workload.batch, context=context, kv_cache=variant.kv_cache)
+
+
+def estimate(model: ModelInfo | None, workload: Workload, variant: Variant, peaks: Peaks | None) -> Estimate:
+    """Predict memory and the roofline's tokens per second for one setting."""
+    if model is None:
+        return Estimate(memory_bytes=None, memory_reason="choose a model", ceiling_reason="choose a model")
+    sizes = sizes_for(model, variant.precision)
+    if sizes is None:
+        reason = f"no byte model for {variant.precision.upper()}"
+        return Estimate(memory_bytes=None, memory_reason=reason, ceiling_reason=reason)
+    memory = _memory(model, workload, variant, sizes)
+    if peaks is None or peaks.read_gbps is None:
+        return Estimate(memory_bytes=memory, ceiling_reason="peak not measured yet")
+    kind = STEP_KIND[workload.kind]
+    context = workload.context + (workload.new_tokens // 2 if kind == "decode" else 0)
+    moved = step_bytes(
+        shape_of(model), kind, sizes, batch=workload.batch, context=context, kv_cache=variant.kv_cache
+    ).total
+    memory_s = moved / (peaks.read_gbps * 1e9)
+    tflops = peaks.gemm_tflops.get(variant.precision)
+    flops = step_flops(shape_of(model), kind, batch=workload.batch, context=context, kv_cache=variant.kv_cache)
+    compute_s = flops / (tflops * 1e12) if tflops else 0.0
+    tokens = workload.batch * (1 if kind == "decode" else workload.context)
+    return Estimate(
+        memory_bytes=memory,
+        ceiling_tokens_per_second=tokens / max(memory_s, compute_s),
+        bound_by="memory" if memory_s >= compute_s else "compute",
+    )
+
+
+def _memory(model: ModelInfo, workload: Workload, variant: Variant, sizes: ValueSizes) -> float:
+    total = model.parameters * sizes.weight
+    tokens = workload.batch * workload.context
+    if workload.kind == "train":
+        kept = _ACTIVATION_VALUES_PER_LAYER * model.d_model * model.n_layer + 2 * model.vocab_size
+        return model.parameters * (4 + _OPTIMIZER_BYTES_PER_PARAMETER) + tokens * kept * sizes.activation
+    if workload.kind != "prefill" and variant.kv_cache != "none":
+        per_token = 2 * model.n_layer * model.n_kv_head * model.d_head * sizes.kv
+        total += workload.batch * (workload.context + workload.new_tokens) * per_token
+    widest = max(model.d_ff * (2 if model.gated_mlp else 1), 3 * model.d_model)
+    return total + tokens * widest * sizes.activation + workload.batch * model.vocab_size * sizes.activation

@@ -1,0 +1,209 @@
+"""One run as the window shows it: fed record by record, live or from the library, through the same code."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from gptscope.app.viewmodels.chart_data import Region
+from gptscope.app.viewmodels.estimate import STEP_KIND
+from gptscope.app.viewmodels.series import NS_PER_S, LogHistogram, RateSeries
+from gptscope.app.viewmodels.setup import title_of
+from gptscope.profiling.metrics.summary import RunAccumulator, RunSummary
+from gptscope.profiling.records import (
+    Compiled,
+    Failure,
+    GeneratedText,
+    ModelLoaded,
+    Profile,
+    Record,
+    RunFinished,
+    RunStarted,
+    SliceDone,
+    StepKind,
+    StepSamples,
+    Telemetry,
+)
+
+MAX_TEXT = 20_000
+"""Generated characters kept for the text pane; older ones leave at the front, and the pane says so."""
+
+
+@dataclass
+class Stretch:
+    """A stretch of time on the worker's clock."""
+
+    start_ns: int
+    end_ns: int
+    kind: Literal["warmup", "profile", "disturbed"]
+    reason: str = ""
+
+
+@dataclass
+class RunView:
+    """Everything the charts need of one run. `revision` grows with every record that changes something."""
+
+    run_id: str
+    accumulator: RunAccumulator = field(init=False)
+    rate: RateSeries = field(default_factory=RateSeries)
+    latency: LogHistogram = field(default_factory=LogHistogram)
+    stretches: list[Stretch] = field(default_factory=list)
+    text: str = ""
+    text_cut: bool = False
+    revision: int = 0
+    slices_done: int = 0
+    measured_steps: int = 0
+    measured_tokens: float = 0.0
+    measured_bytes: float = 0.0
+    """Modelled; NaN when the byte model does not know the precision."""
+    last_step_ns: int | None = None
+    first_step_ns: int | None = None
+    _slice_start: dict[int, int] = field(default_factory=dict)
+    _summary: tuple[int, bool, RunSummary] | None = None
+
+    def __post_init__(self) -> None:
+        self.accumulator = RunAccumulator(self.run_id)
+
+    # ------------------------------------------------------------------------------------------------- feeding
+
+    def apply(self, record: Record) -> None:
+        """Take one record of this run (or of none)."""
+        self.accumulator.add(record)
+        match record:
+            case StepSamples():
+                self._add_steps(record)
+            case SliceDone():
+                self._end_slice(record)
+            case GeneratedText():
+                self._add_text(record.text)
+            case Telemetry():
+                return
+            case _:
+                pass
+        self.revision += 1
+
+    def _add_steps(self, samples: StepSamples) -> None:
+        if not samples.start_ns:
+            return
+        start, end = samples.start_ns[0], samples.start_ns[-1] + samples.duration_ns[-1]
+        self.first_step_ns = start if self.first_step_ns is None else self.first_step_ns
+        self.last_step_ns = end
+        if samples.phase in ("warmup", "profile"):
+            self._extend(samples.phase, start, end)
+        else:
+            self._slice_start.setdefault(samples.slice, start)
+        if samples.kind != self.main_kind:
+            return
+        moved = self._moved(samples)
+        if samples.phase != "profile":  # profiled steps are slower and have their own chart
+            self.rate.add(samples.start_ns, samples.duration_ns, samples.tokens, moved)
+        if samples.phase == "measure":
+            self.latency.add(samples.duration_ns)
+            self.measured_steps += len(samples.duration_ns)
+            self.measured_tokens += sum(samples.tokens)
+            self.measured_bytes += float(moved.sum())
+
+    def _moved(self, samples: StepSamples) -> np.ndarray:
+        """Modelled bytes of each step; NaN where the model of this run is unknown."""
+        try:
+            cost = self.accumulator.cost_model()
+        except ValueError:
+            cost = None
+        count = len(samples.start_ns)
+        if cost is None or self.started is None:
+            return np.full(count, np.nan)
+        work = self.started.workload
+        contexts = samples.context if len(samples.context) == count else (work.context,) * count
+        return np.asarray([cost.step(self.main_kind, context)[1].total for context in contexts], np.float64)
+
+    def _extend(self, kind: Literal["warmup", "profile"], start: int, end: int) -> None:
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and last.kind == kind and start - last.end_ns < 2 * NS_PER_S:
+            last.end_ns = end
+        else:
+            self.stretches.append(Stretch(start, end, kind))
+
+    def _end_slice(self, done: SliceDone) -> None:
+        self.slices_done += 1 if done.disturbed is None else 0
+        start = self._slice_start.pop(done.slice, None)
+        if done.disturbed is not None and start is not None and self.last_step_ns is not None:
+            self.stretches.append(Stretch(start, self.last_step_ns, "disturbed", done.disturbed))
+
+    def _add_text(self, text: str) -> None:
+        self.text += text
+        if len(self.text) > MAX_TEXT:
+            self.text, self.text_cut = self.text[-MAX_TEXT:], True
+
+    # ------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def started(self) -> RunStarted | None:
+        """How the run was started."""
+        return self.accumulator.started
+
+    @property
+    def loaded(self) -> ModelLoaded | None:
+        """The model with its levers applied."""
+        return self.accumulator.loaded
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """What torch.compile did."""
+        return self.accumulator.compiled
+
+    @property
+    def profile(self) -> Profile | None:
+        """The kernel table."""
+        return self.accumulator.profile
+
+    @property
+    def finished(self) -> RunFinished | None:
+        """How it ended."""
+        return self.accumulator.finished
+
+    @property
+    def failure(self) -> Failure | None:
+        """What went wrong first."""
+        return self.accumulator.failure
+
+    @property
+    def main_kind(self) -> StepKind:
+        """The kind of step the workload is about."""
+        return STEP_KIND[self.started.workload.kind] if self.started is not None else "decode"
+
+    @property
+    def name(self) -> str:
+        """The variant in words."""
+        return title_of(self.started.variant) if self.started is not None else self.run_id
+
+    def summary(self, *, intervals: bool = False) -> RunSummary:
+        """The numbers so far, computed once per change."""
+        if self._summary is None or self._summary[:2] != (self.revision, intervals):
+            made = self.accumulator.summary(final=self.finished is not None, with_intervals=intervals)
+            self._summary = (self.revision, intervals, made)
+        return self._summary[2]
+
+    def regions(self, zero_ns: int) -> tuple[Region, ...]:
+        """Hatched (not counted) and disturbed stretches in seconds since `zero_ns`; each kind is labelled once."""
+        named: set[str] = set()
+        made = []
+        for stretch in self.stretches:
+            label = ""
+            if stretch.kind not in named:
+                label = _LABELS[stretch.kind]
+                named.add(stretch.kind)
+            made.append(
+                Region(
+                    start=(stretch.start_ns - zero_ns) / NS_PER_S,
+                    end=(stretch.end_ns - zero_ns) / NS_PER_S,
+                    kind="warn" if stretch.kind == "disturbed" else "hatched",
+                    label=label,
+                )
+            )
+        return tuple(made)
+
+
+_LABELS = {
+    "warmup": "warm-up,\nnot counted",
+    "profile": "profiled,\nnot counted",
+    "disturbed": "machine busy:\nslice repeated",
+}

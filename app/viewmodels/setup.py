@@ -1,0 +1,256 @@
+"""The Setup dock's state: one model, one workload, one setting of the levers, and what can be said about them."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+from gptscope.app.viewmodels import formatting as fmt
+from gptscope.profiling.experiment import DEFAULT_SEED, Experiment, Variant, Workload, WorkloadKind, variant_name
+from gptscope.profiling.records import Capabilities, LeverInfo, ModelInfo
+
+WORKLOADS: tuple[WorkloadKind, ...] = ("train", "prefill", "decode", "generate")
+STEP_NAMES: dict[str, str] = {"train": "Steps", "prefill": "Prompts", "decode": "Sequences", "generate": "Sequences"}
+COMPILE = "compile"
+_KV_UNUSED = "Only decode and generate keep keys and values; {workload} has no cache."
+_OTHER_WORKLOAD = "{title} works for {workloads} only."
+PLAIN = Variant()
+"""What one compares with when nothing is pinned: FP32, nothing fused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One selectable value of a lever as a form shows it."""
+
+    name: str
+    title: str
+    tip: str
+    reason: str | None
+    warning: str | None = None
+    chosen: bool = False
+    differs: bool = False
+
+
+@dataclass
+class SetupState:
+    """Plain mutable values; the forms write them and read the derived texts."""
+
+    model: str = "bundled"
+    workload: Workload = field(default_factory=Workload)
+    variant: Variant = PLAIN
+    baseline: Variant = PLAIN
+    baseline_name: str = ""
+    device: str = "auto"
+
+    def set_workload(self, **changes: object) -> None:
+        """Change workload values.
+
+        Raises:
+            ValueError: a number is impossible.
+        """
+        values = {name: getattr(self.workload, name) for name in self.workload.__struct_fields__}
+        self.workload = Workload(**{**values, **changes})
+
+    def set_variant(self, **changes: object) -> None:
+        """Change lever values."""
+        self.variant = msgspec.structs.replace(self.variant, **changes, name="")
+
+    def toggle_fusion(self, name: str, *, on: bool, order: Sequence[str]) -> None:
+        """Switch one fusion; the names keep the order of the capabilities."""
+        chosen = {*self.variant.fusions} | {name} if on else {*self.variant.fusions} - {name}
+        self.set_variant(fusions=ordered(chosen, order))
+
+    def experiment(self, capabilities: Capabilities | None) -> Experiment:
+        """What Run starts: levers that are unavailable here or for this workload are left out."""
+        return Experiment(
+            model=self.model,
+            workload=self.workload if self.workload.kind == "generate" else _without_prompt(self.workload),
+            variants=(effective(self.variant, self.workload.kind, capabilities),),
+            device=self.device,  # type: ignore[arg-type]
+        )
+
+    def name(self) -> str:
+        """The variant in words, e.g. `BF16, attention+qkv, static KV`."""
+        return title_of(self.variant)
+
+
+def _without_prompt(workload: Workload) -> Workload:
+    return msgspec.structs.replace(workload, prompt=None)
+
+
+def ordered(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
+    """Names in the order of the capabilities, unknown ones last."""
+    place = {name: index for index, name in enumerate(order)}
+    return tuple(sorted(names, key=lambda name: (place.get(name, len(place)), name)))
+
+
+def title_of(variant: Variant) -> str:
+    """A short name for people: `FP32 plain` rather than every default."""
+    if variant.name:
+        return variant.name
+    if variant.fusions == () and variant.kv_cache == "dynamic" and variant.threads is None:
+        return f"{variant.precision.upper()} plain"
+    return variant_name(variant)
+
+
+def lever_reason(lever: LeverInfo, kind: WorkloadKind) -> str | None:
+    """Why this choice cannot be made for this workload, or None."""
+    if lever.unavailable_reason is not None:
+        return lever.unavailable_reason
+    if kind not in lever.workloads:
+        return _OTHER_WORKLOAD.format(title=lever.title, workloads=_listed(lever.workloads))
+    return None
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def levers_of(capabilities: Capabilities | None, group: str) -> tuple[LeverInfo, ...]:
+    """The choices of one group."""
+    return () if capabilities is None else tuple(lever for lever in capabilities.levers if lever.group == group)
+
+
+def choices(capabilities: Capabilities | None, group: str, state: SetupState) -> tuple[Choice, ...]:
+    """The choices of one lever group with what is chosen, what differs from the baseline, and what is unavailable."""
+    kind = state.workload.kind
+    made = []
+    for lever in levers_of(capabilities, group):
+        chosen, base = _is_on(lever, state.variant), _is_on(lever, state.baseline)
+        reason = lever_reason(lever, kind)
+        if group == "kv_cache" and kind in ("train", "prefill"):
+            reason = _KV_UNUSED.format(workload=kind)
+        tip = lever.summary if lever.warning is None else f"{lever.summary} {lever.warning}"
+        made.append(
+            Choice(
+                name=lever.name,
+                title=lever.title,
+                tip=tip,
+                reason=reason,
+                warning=lever.warning,
+                chosen=chosen,
+                differs=chosen != base and reason is None,
+            )
+        )
+    return tuple(made)
+
+
+def _is_on(lever: LeverInfo, variant: Variant) -> bool:
+    if lever.group == "precision":
+        return variant.precision == lever.name
+    if lever.group == "kv_cache":
+        return variant.kv_cache == lever.name
+    return lever.name in variant.fusions or ("all" in variant.fusions and lever.name != COMPILE)
+
+
+def effective(variant: Variant, kind: WorkloadKind, capabilities: Capabilities | None) -> Variant:
+    """The variant without fusions that cannot be used here or for this workload."""
+    usable = {f.name for f in levers_of(capabilities, "fusion") if lever_reason(f, kind) is None}
+    known = {f.name for f in levers_of(capabilities, "fusion")}
+    kept = tuple(name for name in variant.fusions if name == "all" or name in usable or name not in known)
+    return msgspec.structs.replace(variant, fusions=kept)
+
+
+def all_fusions(capabilities: Capabilities | None, kind: WorkloadKind) -> tuple[str, ...]:
+    """Every available fusion except compile."""
+    fusions = levers_of(capabilities, "fusion")
+    return tuple(f.name for f in fusions if f.name != COMPILE and lever_reason(f, kind) is None)
+
+
+def differences(variant: Variant, baseline: Variant, fusion_names: Sequence[str]) -> tuple[str, ...]:
+    """Names of the levers in which two variants differ."""
+    found: list[str] = []
+    if variant.precision != baseline.precision:
+        found.append("precision")
+    known = {*fusion_names, *variant.fusions, *baseline.fusions} - {"all"}
+    found += [name for name in ordered(known, fusion_names) if _has(variant, name) != _has(baseline, name)]
+    if variant.kv_cache != baseline.kv_cache:
+        found.append("kv_cache")
+    if variant.threads != baseline.threads:
+        found.append("threads")
+    return tuple(found)
+
+
+def _has(variant: Variant, fusion: str) -> bool:
+    return fusion in variant.fusions or ("all" in variant.fusions and fusion != COMPILE)
+
+
+def differs_sentence(state: SetupState, fusion_names: Sequence[str]) -> str:
+    """`6 levers differ from FP32 plain`."""
+    base = state.baseline_name or title_of(state.baseline)
+    count = len(differences(state.variant, state.baseline, fusion_names))
+    if count == 0:
+        return f"Same as the baseline, {base}"
+    return f"{count} lever{'s differ' if count > 1 else ' differs'} from {base}"
+
+
+def command_line(experiment: Experiment, variant: Variant) -> str:
+    """The command that does the same without a window."""
+    work = experiment.workload
+    parts = ["gptscope", "run", "--model", experiment.model, "--workload", work.kind]
+    parts += ["--precision", variant.precision, "--fuse", ",".join(variant.fusions) or "none"]
+    if work.kind in ("decode", "generate"):
+        parts += ["--kv-cache", variant.kv_cache]
+    parts += ["--batch", str(work.batch), "--context", str(work.context)]
+    if work.kind in ("decode", "generate"):
+        parts += ["--new-tokens", str(work.new_tokens)]
+    parts += ["--steps", str(work.steps)]
+    if work.seed != DEFAULT_SEED:
+        parts += ["--seed", str(work.seed)]
+    if variant.threads is not None:
+        parts += ["--threads", str(variant.threads)]
+    if experiment.device != "auto":
+        parts += ["--device", experiment.device]
+    if work.kind == "generate" and work.prompt:
+        parts += ["--prompt", work.prompt]
+    return shlex.join(parts)
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The four short lines under the model picker."""
+
+    shape: str
+    parameters: str
+    weights: str
+    kv: str
+    notes: tuple[str, ...] = ()
+
+
+def model_facts(model: ModelInfo, precision: str, weights: float | None, kv_per_token: float | None) -> ModelFacts:
+    """Family and layers, parameters, size at this precision, KV bytes per token."""
+    millions = fmt.number(model.parameters / 1e6)
+    kv = fmt.quantity(kv_per_token, "bytes") + " per token" if kv_per_token is not None else fmt.unknown()
+    size = fmt.quantity(weights, "bytes") if weights is not None else fmt.unknown()
+    notes = model.notes
+    if model.random_weights:
+        notes = ("Random weights: good for speed, meaningless for quality.", *notes)
+    return ModelFacts(
+        shape=f"{family_title(model.family)}, {model.n_layer} layers",
+        parameters=f"{millions} M parameters"
+        if model.parameters < 1e9
+        else f"{fmt.number(model.parameters / 1e9)} B parameters",
+        weights=f"{size} in {precision.upper()}",
+        kv=f"KV {kv}",
+        notes=notes,
+    )
+
+
+_FAMILIES = {
+    "gpt2": "GPT-2",
+    "gpt_neox": "GPT-NeoX",
+    "llama": "Llama",
+    "mistral": "Mistral",
+    "qwen2": "Qwen2",
+    "qwen3": "Qwen3",
+}
+
+
+def family_title(family: str) -> str:
+    """The family as people write it."""
+    return _FAMILIES.get(family, family)
+
+
+def with_state(state: SetupState, variant: Variant, workload: Workload, model: str) -> SetupState:
+    """A copy that shows an earlier run's setting."""
+    return replace(state, variant=variant, workload=workload, model=model)
