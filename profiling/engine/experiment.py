@@ -131,11 +131,14 @@ class ExperimentRun:
     async def _work(self) -> None:
         loaded: list[VariantRun] = []
         for run in self._runs:
+            await self._start_ahead(run.index)
             if loaded and len(loaded) == 1 and not self._rest_fits(loaded[0]):
                 await self._work_in_rounds(loaded[0])
                 return
             if run.alive and await self._load(run):
                 loaded.append(run)
+        for run in loaded:
+            await self._measure_peaks(run)
         await self._measure_together(loaded)
         for run in loaded:
             if run.alive:
@@ -155,8 +158,9 @@ class ExperimentRun:
         await asyncio.gather(*(run.end_worker(kill=True) for run in self._runs if run is not loaded))
         for visit in scheduling.rounds(len(self._runs), len(self._slices)):
             run = self._runs[visit.variant]
-            if not run.alive or (run.pid is None and not await self._load(run, start_next=False)):
+            if not run.alive or (run.pid is None and not await self._load(run)):
                 continue
+            await self._measure_peaks(run)
             for pair in visit.slices:
                 await self._measure_with_repeats(pair, [run])
             if visit.last and run.alive:
@@ -170,8 +174,8 @@ class ExperimentRun:
 
     # ------------------------------------------------------------------------------------------------------ loading
 
-    async def _load(self, run: VariantRun, *, start_next: bool = True) -> bool:
-        """Load and warm up one variant; while it warms up, the next worker's imports already run."""
+    async def _load(self, run: VariantRun) -> bool:
+        """Load and warm up one variant."""
         limits = self._limits
         command = LoadVariant(
             run_id=run.run_id,
@@ -183,10 +187,6 @@ class ExperimentRun:
             await run.start_worker(self._options)
             self._watch(run)
             await run.ask(command, silence_s=limits.load_s, doing="loading the model")
-            await self._measure_peaks(run)
-            if start_next and run.index + 1 < len(self._runs):
-                await self._start_early(self._runs[run.index + 1])
-            self._watch(run)
             await run.ask(WarmUp(), silence_s=limits.warm_up_s, doing="warming up")
         except WorkerError as error:
             await run.fail(error)
@@ -197,21 +197,28 @@ class ExperimentRun:
             return False
         return True
 
-    async def _start_early(self, run: VariantRun) -> None:
-        try:
-            await run.start_worker(self._options)
-        except WorkerError as error:
-            await run.fail(error)
+    async def _start_ahead(self, first: int) -> None:
+        """Start one worker per core, beginning with `first`: imports take longest and can be done side by side."""
+        for run in self._runs[first : first + processes.usable_cores()]:
+            if run.alive:
+                try:
+                    await run.start_worker(self._options)
+                except WorkerError as error:
+                    await run.fail(error)
 
     async def _measure_peaks(self, run: VariantRun) -> None:
-        """Get this machine's ceilings for the variant's threads, kept ones if there are any."""
+        """Get this machine's ceilings for the variant's threads, kept ones if there are any, while all is quiet."""
         threads = run.variant.threads
-        if not self._experiment.peaks or threads in self._peaks_known:
+        if not self._experiment.peaks or threads in self._peaks_known or not run.alive:
             return
         self._peaks_known.add(threads)
+        self._watch(run)
         command = MeasurePeaks(device=self._experiment.device, threads=threads)
         run.failures_are_notices = True
-        await run.try_ask(command, silence_s=self._limits.peaks_s, doing="measuring this machine's peaks")
+        try:
+            await run.try_ask(command, silence_s=self._limits.peaks_s, doing="measuring this machine's peaks")
+        except WorkerError as error:
+            await run.fail(error)
         run.failures_are_notices = False
 
     def _rest_fits(self, loaded: VariantRun) -> bool:
