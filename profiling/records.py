@@ -115,6 +115,8 @@ class KernelRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     """Modelled: each input read once, each output written once, all calls together; None when shapes are unknown."""
     flops: int | None = None
+    label: str = ""
+    """Short name for people, such as `mlp.down, bf16 GEMV`; empty: use `name`."""
 
 
 class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import msgspec
 from gptscope.profiling.records import KernelRow
 
-US_PER_S = 1e6
-
 
 class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
     """One kernel on the chart."""
@@ -42,21 +40,34 @@ def ridge_intensity(peak_tflops: float, peak_gbps: float) -> float:
     return peak_tflops * 1e3 / peak_gbps
 
 
+def kernel_gbps(row: KernelRow) -> float | None:
+    """Modelled bandwidth of a kernel row, 10^9 bytes/s; None when its bytes are not modelled.
+
+    The time is the total one: an operator's bytes are counted at the operator, and what runs inside it is part of it.
+    """
+    return row.bytes / row.total_time_us / 1e3 if row.bytes and row.total_time_us > 0 else None
+
+
+def kernel_tflops(row: KernelRow) -> float | None:
+    """Modelled arithmetic rate of a kernel row, 10^12 FLOP/s; None when its FLOPs are not modelled."""
+    return row.flops / row.total_time_us / 1e6 if row.flops and row.total_time_us > 0 else None
+
+
 def roofline_points(kernels: Iterable[KernelRow]) -> list[RooflinePoint]:
     """Dots of all kernels whose bytes and FLOPs are modelled and whose time is not zero, longest first."""
     points = []
     for row in kernels:
-        if not row.bytes or not row.flops or row.self_time_us <= 0:
+        gbps, tflops = kernel_gbps(row), kernel_tflops(row)
+        if gbps is None or tflops is None:
             continue
-        seconds = row.self_time_us / US_PER_S
         points.append(
             RooflinePoint(
-                name=row.name,
+                name=row.label or row.name,
                 category=row.category,
                 module=row.module,
-                intensity=row.flops / row.bytes,
-                tflops=row.flops / seconds / 1e12,
-                gbps=row.bytes / seconds / 1e9,
+                intensity=tflops * 1e3 / gbps,
+                tflops=tflops,
+                gbps=gbps,
                 time_us=row.self_time_us,
             )
         )

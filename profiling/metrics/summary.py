@@ -35,6 +35,8 @@ from gptscope.profiling.records import (
     Telemetry,
 )
 
+__all__ = ["Outcome", "RunAccumulator", "RunSummary", "SliceSummary", "summarise", "summarise_all"]
+
 GAP_WARNING = 0.05
 """Share of the decode time between steps from which on it is worth a warning."""
 

@@ -1,0 +1,99 @@
+"""Short readable names for operators, kernels, types and modules. Meaning goes last, letters first."""
+
+import re
+from functools import lru_cache
+
+_LAYER = re.compile(r"^((?:\w+\.)*?(?:blocks|layers|h))\.\d+(?=\.|$)")
+TYPE_NAMES: dict[str, str] = {
+    "float": "fp32",
+    "double": "fp64",
+    "c10::BFloat16": "bf16",
+    "c10::Half": "fp16",
+    "c10::Float8_e4m3fn": "fp8 e4m3",
+    "c10::Float8_e5m2": "fp8 e5m2",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "int": "int32",
+    "long": "int64",
+    "long int": "int64",
+    "bool": "bool",
+}
+"""The profiler's type name -> ours."""
+_INNER = re.compile(r"CUDAFunctor_(?:On\w+_)?(\w+)|(\w+?)Functor<|(\w+?)_kernel_cuda|(\w+?)_?[kK]ernel_?[iI]mpl\b")
+_SAYS_NOTHING = frozenset({"Binary", "Unary", "AUnary", "BUnary", "gpu", "void", "Out"})
+_CUTLASS = re.compile(r"(cutlass_\w+|sm\d+_xmma_\w+|nvjet_\w+|Cijk_\w+|ampere_\w+|volta_\w+)")
+
+
+def collapse_layers(module: str) -> str:
+    """`blocks.3.mlp.down` -> `blocks.*.mlp.down`, so that a person sees one row for all layers."""
+    return _LAYER.sub(r"\1.*", module)
+
+
+def module_tail(module: str) -> str:
+    """The part of a module path that a person names it by: `blocks.*.mlp.down` -> `mlp.down`."""
+    _, star, rest = module.partition(".*")
+    if not star:
+        return module
+    return rest.removeprefix(".") or "block"
+
+
+def type_name(profiler_type: str) -> str:
+    """`c10::BFloat16` -> `bf16`; unknown names stay."""
+    return TYPE_NAMES.get(profiler_type, profiler_type)
+
+
+@lru_cache(maxsize=65536)
+def short_name(name: str) -> str:
+    """An operator without its namespace, a C++ kernel without its templates and arguments, at most 60 characters."""
+    if ("::" not in name and "<" not in name and "(" not in name) or name.startswith(("Memcpy ", "Memset ")):
+        return _elided(name)
+    if re.fullmatch(r"[\w]+::[\w.]+", name):
+        return _elided(name.split("::", 1)[1])
+    if name.startswith("autograd::engine::evaluate_function: "):
+        return _elided(name.removeprefix("autograd::engine::evaluate_function: ") + " (engine)")
+    product = _CUTLASS.search(name)
+    if product is not None:
+        return _elided(product.group(1))
+    outer = _without_brackets(name).removeprefix("void ").split("::")[-1].strip()
+    found = (one for groups in _INNER.findall(name) for one in groups if one and one not in _SAYS_NOTHING)
+    inner = next(found, "")
+    inner = "" if inner and inner.lower() in outer.lower() else inner
+    return _elided(f"{inner} ({outer})" if inner else outer or name)
+
+
+def _without_brackets(name: str) -> str:
+    """Drop everything inside <...> and (...), nested ones too."""
+    kept, depth = [], 0
+    for character in name.replace("(anonymous namespace)", ""):
+        if character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth = max(0, depth - 1)
+        elif depth == 0:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _elided(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def row_label(name: str, module: str, category: str, dtypes: tuple[str, ...], *, one_row: bool) -> str:
+    """What a person reads first in a kernel table: `mlp.down, bf16 GEMV`, `attn_norm, mul`, `argmax`.
+
+    Args:
+        name: Operator or kernel.
+        module: Module path with collapsed layers, empty for none.
+        category: Of the row.
+        dtypes: Input types as the profiler names them.
+        one_row: A matrix product with a single row is a matrix-vector product.
+    """
+    short = short_name(name)
+    if category == "GEMM" and _is_product(short):
+        kind = "GEMV" if one_row else "GEMM"
+        short = " ".join([*dict.fromkeys(type_name(t) for t in dtypes[:1]), kind])
+    return f"{module_tail(module)}, {short}" if module else short
+
+
+def _is_product(short: str) -> bool:
+    return any(part in short for part in ("mm", "linear", "matmul", "gemm", "Cijk", "xmma", "cutlass", "nvjet"))

@@ -1,0 +1,130 @@
+"""The slow path: one event after another, for a piece of a trace that does not decode as a whole.
+
+Finds each event's extent by its brackets, mends what is broken inside it, and reports where.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+import msgspec
+from gptscope.profiling.trace.events import Event, decode_bare, decode_event, event_from_bare
+from gptscope.profiling.trace.health import HealthReport
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]"]', re.DOTALL)
+_SPACE = b" \t\r\n,"
+_BAD_ESCAPE = re.compile(r'\\(?:u(?![0-9a-fA-F]{4})|(?!["\\/bfnrtu]))')
+_BARE_WORD = re.compile(
+    r"(?<=[:\[,])(\s*)(?:-?(?:nan|inf(?:inity)?)|N/A|NA|None|undefined)(?=\s*[,}\]])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What one walk over a buffer found."""
+
+    events: list[Event]
+    consumed: int
+    """Bytes that need not be seen again."""
+    ended: bool
+    """The list of events was closed; what follows is the trace's tail."""
+
+
+def walk_events(buffer: bytes, *, last: bool, offset: int, health: HealthReport) -> Walk:
+    """Decode events from the start of `buffer` (inside the list of events) until it ends.
+
+    Args:
+        buffer: Text that starts between two events.
+        last: Nothing follows: an event that is not complete is reported and left out.
+        offset: Of the buffer in the uncompressed file, for the report.
+        health: Takes the findings.
+    """
+    events: list[Event] = []
+    position = 0
+    while True:
+        position = _skip(buffer, position)
+        if position >= len(buffer):
+            break
+        if buffer[position : position + 1] == b"]":
+            return Walk(events, position + 1, ended=True)
+        end = _extent(buffer, position)
+        if end is None:
+            if last:
+                health.add("truncated", "the file ends inside an event", byte_offset=offset + position)
+                position = len(buffer)
+            break
+        event = _decode(buffer[position:end], offset + position, health)
+        if event is not None:
+            events.append(event)
+        position = end
+    return Walk(events, min(position, len(buffer)), ended=False)
+
+
+def _skip(buffer: bytes, position: int) -> int:
+    while position < len(buffer) and buffer[position] in _SPACE:
+        position += 1
+    return position
+
+
+def _extent(buffer: bytes, start: int) -> int | None:
+    """End of the value that starts at `start`; None when its closing bracket is not in the buffer."""
+    depth = 0
+    for token in _TOKEN.finditer(buffer, start):
+        first = buffer[token.start()]
+        if token.group() == b'"':  # a text that does not end in this buffer
+            return None
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+            if depth <= 0:
+                # A `]` without its `[` closes the list of events: a stray scalar lies before it.
+                return token.end() if depth == 0 else token.start()
+    return None
+
+
+def _decode(text: bytes, offset: int, health: HealthReport) -> Event | None:
+    try:
+        return decode_event(text)
+    except msgspec.ValidationError:
+        pass  # good JSON, unusual kinds of values: no args below
+    except msgspec.DecodeError:
+        mended = _mend(text, offset, health)
+        if mended is None:
+            health.add("skipped", "an event is not valid JSON", byte_offset=offset)
+            return None
+        text = mended
+        try:
+            return decode_event(text)
+        except msgspec.DecodeError:
+            pass
+    try:
+        event = event_from_bare(decode_bare(text))
+    except msgspec.DecodeError:
+        health.add("skipped", "an event is not a JSON object", byte_offset=offset)
+        return None
+    health.add("repaired", "an event has values of unusual types; its arguments are left out", byte_offset=offset)
+    return event
+
+
+def _mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:
+    """Valid JSON for one broken event, or None."""
+    readable = text.decode("utf-8", errors="replace")
+    if "\ufffd" in readable and b"\xef\xbf\xbd" not in text:
+        health.add("repaired", "text is not valid UTF-8", byte_offset=offset)
+    try:
+        value = json.loads(readable, strict=False)
+        if any(ord(character) < 32 for character in readable.replace("\n", "").replace("\t", "").replace("\r", "")):
+            health.add("repaired", "a control character stands inside a text", byte_offset=offset)
+    except ValueError:
+        escaped = _BAD_ESCAPE.sub(lambda match: "\\" + match.group(0), readable)
+        if escaped != readable:
+            health.add("repaired", "a backslash does not start a valid escape", byte_offset=offset)
+        numbered = _BARE_WORD.sub(r"\1null", escaped)
+        if numbered != escaped:
+            health.add("repaired", "a number is nan, inf or N/A", byte_offset=offset)
+        try:
+            value = json.loads(numbered, strict=False)
+        except ValueError:
+            return None
+    return msgspec.json.encode(value)

@@ -1,0 +1,163 @@
+"""Cuts the text of a trace into what stands before its events, pieces of whole events, and what stands after them."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from gptscope.profiling.trace.events import Event, decode_events
+from gptscope.profiling.trace.health import HealthReport, TraceError
+from gptscope.profiling.trace.repair import walk_events
+
+_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_HEAD_LIMIT = 16 << 20
+_REST_LIMIT = 64 << 20
+"""An event larger than this is no event."""
+_TAIL_LIMIT = 16 << 20
+_CLOSING_TRIES = 64
+_BOUNDARY_TRIES = 4096
+"""Braces looked at from the end of a block; objects nested deeper wait for the next block."""
+_BETWEEN = b" \t\r\n,"
+"""What may stand between two events."""
+
+
+class EventStream:
+    """Iterates over pieces `(text, events)` of a trace; afterwards `head` and `tail` hold the text around them.
+
+    A piece's text is what its events were decoded from, as a JSON list; it is empty when they were decoded one by one.
+
+    Memory stays at a few blocks: pieces are cut where one event ends and the next begins (`}`, `,`, `{`), so each
+    decodes by itself. A piece that does not decode is walked event by event.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], name: str, health: HealthReport) -> None:
+        self._blocks = iter(blocks)
+        self._name, self._health = name, health
+        self._offset = 0  # of `_rest`, in the uncompressed text
+        self._ended = False
+        self.head, self.tail = b"", b""
+
+    def __iter__(self) -> Iterator[tuple[bytes, list[Event]]]:
+        rest = self._find_events()
+        for block in self._blocks:
+            rest = self._after(rest + block)
+            if len(rest) > _REST_LIMIT:
+                raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
+            cut = _last_boundary(rest)
+            if cut is None:
+                continue
+            piece, rest = rest[:cut], rest[cut:]
+            text, events, unread = self._decode(piece)
+            rest = self._after(unread + rest)
+            if events:
+                yield text, events
+        if not self._ended:
+            yield self._decode_last(rest)
+
+    def _after(self, text: bytes) -> bytes:
+        """What the next piece begins with; once the list of events has ended, all text is tail."""
+        if not self._ended:
+            return text
+        self._keep_tail(text)
+        return b""
+
+    def _find_events(self) -> bytes:
+        """Read until the list of events begins; return what was read of it."""
+        text = b""
+        for block in self._blocks:
+            text += block
+            stripped = text.lstrip()
+            if stripped.startswith(b"["):
+                inside = stripped[1:].lstrip()
+                if inside and not inside.startswith((b"{", b"]")):
+                    raise TraceError(_refusal(self._name, text))
+                start = text.index(b"[") + 1
+                self.head, self._offset = text[:start], start
+                return text[start:]
+            if stripped and not stripped.startswith(b"{"):
+                raise TraceError(_refusal(self._name, text))
+            found = _EVENTS_KEY.search(text)
+            if found is not None:
+                self.head, self._offset = text[: found.end()], found.end()
+                return text[found.end() :]
+            if len(text) > _HEAD_LIMIT:
+                break
+        raise TraceError(_refusal(self._name, text))
+
+    def _decode(self, piece: bytes) -> tuple[bytes, list[Event], bytes]:
+        """Text and events of a piece, and what of it has to wait for more text."""
+        text = b"[" + piece.rstrip(_BETWEEN) + b"]"
+        try:
+            events = decode_events(text)
+        except msgspec.DecodeError:
+            walk = walk_events(piece, last=False, offset=self._offset, health=self._health)
+            self._ended = walk.ended
+            self._offset += walk.consumed
+            return b"", walk.events, piece[walk.consumed :]
+        self._offset += len(piece)
+        return text, events, b""
+
+    def _decode_last(self, rest: bytes) -> tuple[bytes, list[Event]]:
+        """Text and events before the end of the file; the list's closing bracket is in here, or nowhere."""
+        position = len(rest)
+        for _ in range(_CLOSING_TRIES):
+            position = rest.rfind(b"]", 0, position)
+            if position < 0:
+                break
+            text = b"[" + rest[:position].strip(_BETWEEN) + b"]"
+            try:
+                # Only the list's own closing bracket makes what lies before it a valid list of events.
+                events = decode_events(text)
+            except msgspec.DecodeError:
+                continue
+            self._ended = True
+            self.tail = rest[position + 1 :]
+            return text, events
+        walk = walk_events(rest, last=True, offset=self._offset, health=self._health)
+        self._ended = walk.ended
+        self.tail = rest[walk.consumed :]
+        if not walk.ended:
+            where = self._offset + len(rest)
+            self._health.add("truncated", "the list of events is not closed", byte_offset=where)
+        return b"", walk.events
+
+    def _keep_tail(self, text: bytes) -> None:
+        room = _TAIL_LIMIT - len(self.tail)
+        self.tail += text[:room]
+        if len(text) > room:
+            self._health.add("metadata", f"only {_TAIL_LIMIT >> 20} MiB after the events were read")
+
+
+def _last_boundary(text: bytes) -> int | None:
+    """Position of the last `{` that follows a `}` and a comma."""
+    position = len(text)
+    for _ in range(_BOUNDARY_TRIES):
+        position = text.rfind(b"{", 0, position)
+        if position <= 0:
+            return None
+        before = text[max(0, position - 4096) : position].rstrip()
+        if before.endswith(b",") and before[:-1].rstrip().endswith(b"}"):
+            return position
+    return None
+
+
+def _refusal(name: str, text: bytes) -> str:
+    """Say what a file that holds no events seems to be."""
+    start = text[:65536].lstrip()
+    if not start:
+        return f"{name} is empty, so it is not a trace."
+    if not start.startswith((b"[", b"{")):
+        return f"{name} is not JSON, so it is not a Kineto or Chrome trace."
+    for mark, what in _OTHER_KINDS.items():
+        if mark in start:
+            return f"{name} is {what}, not a Kineto or Chrome trace."
+    if start.startswith(b"["):
+        return f"{name} is a list, but not of trace events."
+    return f'{name} is JSON without "traceEvents", so it is not a Kineto or Chrome trace.'
+
+
+_OTHER_KINDS: dict[bytes, str] = {
+    b'"rocprofiler-sdk-': "a rocprofv3 result",
+    b"rocprof": "a rocprof result",
+    b"-chakra": "a PyTorch execution trace (the input of Chakra)",
+    b'"nodes"': "a graph of nodes, perhaps an execution trace",
+}

@@ -1,0 +1,50 @@
+"""The profiled steps of a trace: only work inside them counts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from gptscope.profiling.trace.table import STEP_PREFIX, Int64, TraceTable
+
+
+@dataclass(frozen=True, slots=True)
+class StepWindows:
+    """Beginning and end of every profiled step, in order of time. Without any the whole trace is one window."""
+
+    start_ns: Int64
+    end_ns: Int64
+    marked: bool
+    """False: the trace marks no steps."""
+
+    @property
+    def count(self) -> int:
+        """Number of windows."""
+        return int(self.start_ns.size)
+
+    @property
+    def wall_ns(self) -> int:
+        """Time inside the windows."""
+        return int((self.end_ns - self.start_ns).sum())
+
+    def index_of(self, time_ns: Int64) -> Int64:
+        """Number of the window that holds each time; -1 for those outside."""
+        if not self.count:
+            return np.full(time_ns.size, -1, dtype=np.int64)
+        index = np.searchsorted(self.start_ns, time_ns, side="right") - 1
+        return np.where((index >= 0) & (time_ns < self.end_ns[np.maximum(index, 0)]), index, -1)
+
+
+def step_windows(trace: TraceTable) -> StepWindows:
+    """Windows of `ProfilerStep#N`, as the CPU saw them; the last one is never dropped.
+
+    A step that was cut off by the end of the recording keeps its window to the trace's end.
+    """
+    marks = trace.named_like(STEP_PREFIX) & ~trace.in_categories("gpu_user_annotation")
+    if marks.any():
+        order = np.argsort(trace.start_ns[marks], kind="stable")
+        return StepWindows(trace.start_ns[marks][order], trace.end_ns[marks][order], marked=True)
+    work = trace.gpu_work() | trace.operators() | trace.launches()
+    if not work.any():
+        return StepWindows(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), marked=False)
+    # One more than the last end: a window does not hold its own end, but an event of no length may lie there.
+    last = int(trace.end_ns[work].max()) + 1
+    return StepWindows(trace.start_ns[work].min(keepdims=True), np.array([last], dtype=np.int64), marked=False)

@@ -1,0 +1,112 @@
+"""The pieces of work of a trace that count: device work where there is a device, operators on the CPU otherwise."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from gptscope.profiling.trace.intervals import union_ns
+from gptscope.profiling.trace.nesting import Nesting
+from gptscope.profiling.trace.steps import StepWindows
+from gptscope.profiling.trace.table import Int64, TraceTable
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work inside the profiled steps, one entry per kernel (or operator); arrays of equal length."""
+
+    device: Literal["cpu", "cuda"]
+    """`cuda` stands for any device with kernels of its own."""
+    row: Int64
+    """Row of the trace."""
+    owner: Int64
+    """Row of the operator that launched it (itself on a CPU), -1 for unknown."""
+    self_ns: Int64
+    module: Int64
+    """Number in `Nesting.modules`."""
+    step: Int64
+    """Number of the step that it belongs to."""
+
+
+def work_in(trace: TraceTable, nesting: Nesting, windows: StepWindows) -> Work:
+    """Everything that did work inside the steps."""
+    on_device = np.flatnonzero(trace.gpu_work())
+    return _on_device(trace, nesting, windows, on_device) if on_device.size else _on_cpu(trace, nesting, windows)
+
+
+def busy_ns(trace: TraceTable, work: Work) -> int:
+    """Time during which something worked: union of the intervals per device, added over devices."""
+    start, end, device = trace.start_ns[work.row], trace.end_ns[work.row], trace.device[work.row]
+    if work.device == "cpu":
+        return union_ns(start, end)
+    return sum(union_ns(start[device == one], end[device == one]) for one in np.unique(device))
+
+
+def _on_cpu(trace: TraceTable, nesting: Nesting, windows: StepWindows) -> Work:
+    """Operators that spend time outside the operators in them."""
+    rows = np.flatnonzero(trace.operators() & ~trace.unfinished & (nesting.self_ns > 0))
+    step = windows.index_of(trace.start_ns[rows])
+    rows, step = rows[step >= 0], step[step >= 0]
+    return Work("cpu", rows, rows, nesting.self_ns[rows], nesting.module[rows], step)
+
+
+def _on_device(trace: TraceTable, nesting: Nesting, windows: StepWindows, rows: Int64) -> Work:
+    """Kernels, copies and fills; each belongs to the step that launched it, or else to the one it ran in."""
+    launch = _launch_rows(trace, rows)
+    owner = _owners(trace, nesting, rows, launch)
+    decided_at = np.where(launch >= 0, trace.start_ns[np.maximum(launch, 0)], trace.start_ns[rows])
+    step = windows.index_of(decided_at)
+    inside = step >= 0
+    rows, owner = rows[inside], owner[inside]
+    module = np.where(owner >= 0, nesting.module[np.maximum(owner, 0)], 0)
+    return Work("cuda", rows, owner, trace.duration_ns[rows], module, step[inside])
+
+
+def _launch_rows(trace: TraceTable, rows: Int64) -> Int64:
+    """Row of the runtime call that launched each piece of device work, by correlation; -1 for none recorded."""
+    launches = np.flatnonzero(trace.launches() & (trace.correlation != 0))
+    return _look_up(trace.correlation[launches], launches, trace.correlation[rows])
+
+
+def _owners(trace: TraceTable, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
+    """The innermost operator around each launch: by `External id`, or by time on the launching thread."""
+    operators = np.flatnonzero(trace.operators() & (trace.external_id != 0))
+    launch_id = np.where(launch >= 0, trace.external_id[np.maximum(launch, 0)], 0)
+    wanted = np.where(trace.external_id[rows] != 0, trace.external_id[rows], launch_id)
+    by_id = _look_up(trace.external_id[operators], operators, wanted)
+    missing = (by_id < 0) & (launch >= 0)
+    if missing.any():
+        by_id[missing] = _enclosing(trace, nesting, launch[missing])
+    return by_id
+
+
+def _look_up(keys: Int64, rows: Int64, wanted: Int64) -> Int64:
+    """For every wanted key the row that has it (the last one of several), -1 for none and for key 0."""
+    if not keys.size:
+        return np.full(wanted.size, -1, dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    position = np.searchsorted(keys[order], wanted, side="right") - 1
+    found = (position >= 0) & (keys[order][np.maximum(position, 0)] == wanted) & (wanted != 0)
+    return np.where(found, rows[order][np.maximum(position, 0)], -1)
+
+
+def _enclosing(trace: TraceTable, nesting: Nesting, launches: Int64) -> Int64:
+    """Innermost operator that holds each launch's beginning on the same thread, -1 for none."""
+    operators = trace.operators() & ~trace.unfinished
+    order = nesting.order[operators[nesting.order]]
+    owners = np.full(launches.size, -1, dtype=np.int64)
+    for track in np.unique(trace.track[launches]):
+        of_track = order[trace.track[order] == track]
+        if not of_track.size:
+            continue
+        here = np.flatnonzero(trace.track[launches] == track)
+        time = trace.start_ns[launches[here]]
+        position = np.searchsorted(trace.start_ns[of_track], time, side="right") - 1
+        candidate = np.where(position >= 0, of_track[np.maximum(position, 0)], -1)
+        # The last operator begun before may have ended already: climb to the one that is still open.
+        for _ in range(64):
+            ended = (candidate >= 0) & (trace.end_ns[np.maximum(candidate, 0)] <= time)
+            if not ended.any():
+                break
+            candidate = np.where(ended, nesting.parent[np.maximum(candidate, 0)], candidate)
+        owners[here] = candidate
+    return owners
