@@ -7,7 +7,7 @@ import traceback
 from gptscope.profiling.records import Failure, FailureKind
 
 _DISK_ERRORS = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_ALLOCATION = re.compile(r"tried to allocate ([\d.]+) ?(\w*)")
+_ALLOCATION = re.compile(r"[Tt]ried to allocate ([\d.]+) ?(\w*)")
 _REPORT = "This is a fault in gptscope or in a library; please report it with the details."
 
 

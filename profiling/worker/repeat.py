@@ -54,4 +54,6 @@ def command_line(experiment: Experiment, variant: Variant, *, device: str, threa
     ]  # fmt: skip
     if work.prompt is not None:
         words += ["--prompt", work.prompt]
+    if experiment.profile_steps is not None:
+        words += ["--profile-steps", str(experiment.profile_steps)]
     return shlex.join(words)

@@ -1,0 +1,104 @@
+"""The logits that are sent are the model's, whatever the cache; greedy margins belong to their tokens."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
+from gptscope.profiling.records import GreedyTokens, Logits
+from gptscope.profiling.worker import windows
+from gptscope.profiling.worker.failures import RequestError
+from gptscope.profiling.worker.windows import Examiner
+
+
+def examiner(kit, *, tokens=1000, **levers) -> Examiner:
+    config = dataclasses.replace(kit.tiny, vocab_size=128, context_length=64)
+    text = torch.randint(0, 128, (tokens,), generator=torch.Generator().manual_seed(2))
+    return Examiner(kit.prepared(config=config, **levers), text, kit.letters())
+
+
+def window_of(kit, one: Examiner, index: int):
+    output = kit.collected()
+    one.send_window(index, output)
+    records = output.of(Logits)
+    rows = np.concatenate(
+        [np.frombuffer(payload, "<f4").reshape(-1, record.vocab_size) for record, payload in output.sent]
+    )
+    return records, rows
+
+
+@pytest.mark.parametrize("kv_cache", ["none", "dynamic", "static"])
+def test_a_window_is_the_models_logits_and_the_true_next_tokens(kit, kv_cache):
+    one = examiner(kit, kv_cache=kv_cache)
+    records, rows = window_of(kit, one, 3)
+    start = 3 * 64
+    with torch.no_grad():
+        expected = one._prepared.model(one._text[None, start : start + 64])[0]
+    np.testing.assert_allclose(rows, expected.numpy(), atol=1e-5)
+    assert [target for record in records for target in record.targets] == one._text[start + 1 : start + 65].tolist()
+
+
+def test_pieces_fit_into_frames_and_say_where_they_belong(kit, monkeypatch):
+    monkeypatch.setattr(windows, "MAX_PAYLOAD_BYTES", 4 * 128 * 10)
+    records, rows = window_of(kit, examiner(kit), 0)
+    assert [record.offset_row for record in records] == [0, 10, 20, 30, 40, 50, 60]
+    assert rows.shape == (64, 128)
+    assert MAX_PAYLOAD_BYTES >= 4 * 128 * 10
+
+
+def test_bf16_logits_are_sent_as_float32(kit):
+    _, rows = window_of(kit, examiner(kit, precision="bf16"), 0)
+    assert rows.dtype == np.float32
+    assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize(("tokens", "count"), [(65, 1), (128, 1), (129, 2), (100_000, 16)])
+def test_every_window_has_a_next_token_and_there_are_at_most_sixteen(kit, tokens, count):
+    assert examiner(kit, tokens=tokens).windows == count
+
+
+def test_a_large_vocabulary_is_read_in_fewer_windows(kit, monkeypatch):
+    monkeypatch.setattr(windows, "MOST_LOGITS", 64 * 128 * 7)
+    assert examiner(kit, tokens=100_000).windows == 7
+
+
+def test_a_text_without_one_window_and_a_window_that_is_not_there_are_refused(kit):
+    with pytest.raises(RequestError, match="only 64 tokens"):
+        examiner(kit, tokens=64)
+    with pytest.raises(RequestError, match="no window 15"):
+        examiner(kit).send_window(15, kit.collected())
+
+
+def greedy(kit, one: Examiner, prompt: int = 1) -> GreedyTokens:
+    output = kit.collected()
+    one.continue_prompt(prompt, 10, output)
+    (tokens,) = output.of(GreedyTokens)
+    return tokens
+
+
+def test_margins_are_the_gap_of_the_best_two_logits_at_each_token(kit):
+    one = examiner(kit)
+    tokens = greedy(kit, one)
+    start = 1 * (1000 - 32) // windows.PROMPTS
+    ids = one._text[start : start + 32].tolist()
+    for token, margin in zip(tokens.token_ids, tokens.margins, strict=True):
+        with torch.no_grad():
+            best = one._prepared.model(torch.tensor([ids]))[0, -1].topk(2)
+        assert token == int(best.indices[0])
+        assert margin == pytest.approx(float(best.values[0] - best.values[1]), abs=1e-5)
+        ids.append(token)
+    assert "".join(tokens.texts) == kit.letters().decode(list(tokens.token_ids))
+
+
+def test_continuations_do_not_depend_on_the_cache(kit):
+    assert (
+        greedy(kit, examiner(kit, kv_cache="static")).token_ids == greedy(kit, examiner(kit, kv_cache="none")).token_ids
+    )
+
+
+def test_broken_logits_have_an_unknown_margin(kit):
+    one = examiner(kit)
+    with torch.no_grad():
+        one._prepared.model.norm.weight.fill_(float("nan"))
+    assert set(greedy(kit, one).margins) == {windows.UNKNOWN_MARGIN}
