@@ -5,9 +5,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gptscope.profiling.channel import ChannelError, Frame, FrameReader, decode_record, encode
 from gptscope.profiling.records import Bye, Hello, Message, Shutdown
+
+if TYPE_CHECKING:
+    from gptscope.profiling.channel import Frame, FrameReader
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
 
 logger = logging.getLogger(__name__)
@@ -31,7 +34,7 @@ class Session(QObject):
         super().__init__(parent)
         self._command = tuple(command)
         self._process: QProcess | None = None
-        self._reader = FrameReader()
+        self._reader: FrameReader | None = None
         self._frames: deque[Frame] = deque()
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._said_bye = False
@@ -48,6 +51,8 @@ class Session(QObject):
         """Start the engine unless it runs. Failure to start is told by `ended`."""
         if self._process is not None or self._closing:
             return
+        from gptscope.profiling.channel import FrameReader  # its decoders take 50 ms: after the first paint
+
         self._reader, self._said_bye = FrameReader(), False
         self._frames.clear()
         self._stderr.clear()
@@ -64,6 +69,8 @@ class Session(QObject):
         """Send one command, starting the engine first when it is not there."""
         self.start()
         if self._process is not None:
+            from gptscope.profiling.channel import encode
+
             self._process.write(encode(command))
 
     def close(self) -> None:
@@ -74,6 +81,8 @@ class Session(QObject):
             return
         process.blockSignals(True)
         if process.state() != QProcess.ProcessState.NotRunning:
+            from gptscope.profiling.channel import encode
+
             process.write(encode(Shutdown()))
             process.closeWriteChannel()
             deadline = time.monotonic() + _CLOSE_MS / 1000
@@ -90,7 +99,7 @@ class Session(QObject):
         return "\n".join(self._stderr)
 
     def _on_output(self) -> None:
-        if self._process is None:
+        if self._process is None or self._reader is None:
             return
         self._frames.extend(self._reader.feed(bytes(self._process.readAllStandardOutput().data())))
         if not self._scheduled:
@@ -109,6 +118,8 @@ class Session(QObject):
                 return
 
     def _deliver(self, header: bytes, payload: bytes) -> None:
+        from gptscope.profiling.channel import ChannelError, decode_record
+
         try:
             message = decode_record(header)
         except ChannelError as error:

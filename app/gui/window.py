@@ -13,7 +13,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.first import FirstScreen
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gptscope.app.gui.views.profile import ProfileView
 
 REDRAW_MS = 33
+_UNPAINTED_MS = 1000
 VIEWS = ("Live", "Profile", "History")
 LIVE, PROFILE, HISTORY = range(3)
 _LEVEL_ICONS = {"info": ("info", "t2"), "warning": ("warning", "warn"), "error": ("error", "bad")}
@@ -43,6 +44,7 @@ class MainWindow(QMainWindow):
         self.live: LiveView | None = None
         self.profile: ProfileView | None = None
         self.history: HistoryView | None = None
+        self._painted = self._begun = False
         self._in_narrow_view = False
         self._dock_elsewhere = False  # whether Setup is shown in the other kind of view
         self.setObjectName("window")
@@ -64,7 +66,6 @@ class MainWindow(QMainWindow):
         self._redraw.timeout.connect(self._on_redraw)
         self._wire()
         self._restore_layout()
-        self._first_paint_done = False
 
     # ---------------------------------------------------------------------------------------------- parts
 
@@ -113,7 +114,7 @@ class MainWindow(QMainWindow):
         self.tabs.currentChanged.connect(self.show_view)
 
     def _make_corner(self) -> None:
-        corner = QWidget()
+        corner = self._corner = QWidget()  # the menu bar alone does not keep it alive
         row = QHBoxLayout(corner)
         row.setContentsMargins(0, 2, 8, 3)
         row.setSpacing(4)
@@ -168,10 +169,20 @@ class MainWindow(QMainWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if not self._first_paint_done:
-            self._first_paint_done = True
+        if not self._begun:
             self.first.demo_button.setFocus()
-            QTimer.singleShot(0, self._after_first_paint)
+            QTimer.singleShot(_UNPAINTED_MS, self._begin)  # a window that starts minimised is not painted
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._painted:
+            self._painted = True
+            QTimer.singleShot(0, self._begin)  # after this paint is on the screen
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._after_first_paint()
 
     def _after_first_paint(self) -> None:
         """Everything heavy: numpy, charts, library, engine. The window is on the screen already."""

@@ -161,5 +161,5 @@ def chart_csv(chart: ChartData) -> str:
     for point in chart.points:
         writer.writerow([point.label, repr(point.x), "", repr(point.y)])
     for region in chart.regions:
-        writer.writerow([region.label or region.kind, repr(region.start), repr(region.end), ""])
+        writer.writerow([region.label.replace("\n", " ") or region.kind, repr(region.start), repr(region.end), ""])
     return out.getvalue()

@@ -5,6 +5,7 @@ from typing import Literal
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.experiment_view import ExperimentView
+from gptscope.app.viewmodels.progress_text import fraction_of, progress_note
 from gptscope.app.viewmodels.run_view import RunView
 from gptscope.app.viewmodels.scales import clock
 from gptscope.app.viewmodels.series import NS_PER_S
@@ -95,9 +96,7 @@ def strip(view: ExperimentView | None, timing: PhaseClock | None, now_s: float) 
         return Strip(cells, _outcome(view), "", None)
     began = timing.began_s if timing is not None else None
     of = (
-        f"of about {clock(now_s - began + left_s)}"
-        if began is not None and left_s is not None
-        else "time left unknown yet"
+        f"of about {clock(now_s - began + left_s)}" if began is not None and left_s is not None else "time left unknown"
     )
     return Strip(cells, f"{clock(left_s)} left" if left_s is not None else "", of, left_s)
 
@@ -124,27 +123,6 @@ def _cell(name: str, view: ExperimentView, active: str, order: dict[str, int]) -
     passed = active in order and order[name] < order[active]
     state: State = "done" if known or passed else "todo"
     return PhaseCell(name, _TITLES[name], note, state, 1.0 if state == "done" else 0.0, _WEIGHTS[name])
-
-
-def fraction_of(progress: Progress | None) -> float | None:
-    """0 to 1, None when the end is unknown."""
-    if progress is None or progress.total <= 0:
-        return None
-    return min(max(progress.done / progress.total, 0.0), 1.0)
-
-
-def progress_note(progress: Progress | None) -> str:
-    """`12.4 of 98.1 MB`, `slice 8 of 12`, or the note that came with it."""
-    if progress is None:
-        return ""
-    if progress.unit == "bytes":
-        total = fmt.quantity(progress.total, "bytes") if progress.total > 0 else "unknown size"
-        return f"{fmt.quantity(progress.done, 'bytes')} of {total}"
-    if progress.unit and progress.total > 0:
-        unit = progress.unit.removesuffix("s") if progress.unit == "slices" else progress.unit
-        number = min(progress.done + 1, progress.total) if progress.unit == "slices" else progress.done
-        return f"{unit} {fmt.count(round(number))} of {fmt.count(round(progress.total))}"
-    return progress.note
 
 
 def _active_note(name: str, progress: Progress | None, run: RunView | None) -> str:

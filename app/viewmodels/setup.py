@@ -222,9 +222,6 @@ def model_facts(model: ModelInfo, precision: str, weights: float | None, kv_per_
     millions = fmt.number(model.parameters / 1e6)
     kv = fmt.quantity(kv_per_token, "bytes") + " per token" if kv_per_token is not None else fmt.unknown()
     size = fmt.quantity(weights, "bytes") if weights is not None else fmt.unknown()
-    notes = model.notes
-    if model.random_weights:
-        notes = ("Random weights: good for speed, meaningless for quality.", *notes)
     return ModelFacts(
         shape=f"{family_title(model.family)}, {model.n_layer} layers",
         parameters=f"{millions} M parameters"
@@ -232,7 +229,7 @@ def model_facts(model: ModelInfo, precision: str, weights: float | None, kv_per_
         else f"{fmt.number(model.parameters / 1e9)} B parameters",
         weights=f"{size} in {precision.upper()}",
         kv=f"KV {kv}",
-        notes=notes,
+        notes=model.notes,
     )
 
 

@@ -12,6 +12,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 CONTENT_WIDTH = 960
+MODEL_TEXT = (
+    "A Hugging Face folder, a GGUF file or a nanoGPT checkpoint. GPT-2, NeoX, Llama, Mistral and Qwen families."
+)
 BEGIN_TEXT = "Start with one of these, or drop a model folder or file anywhere on this window."
 _ICONS = {"yes": ("check", "good"), "later": ("clock", "warn"), "no": ("cross", "t3")}
 
@@ -74,7 +77,7 @@ class FirstScreen(QScrollArea):
             self._card(
                 "chip",
                 "Load a model",
-                "A Hugging Face folder, a GGUF file or a nanoGPT checkpoint. GPT-2, NeoX, Llama, Mistral and Qwen families.",
+                MODEL_TEXT,
                 "No model at hand? The Model list in Setup has a catalogue, and shapes with random weights.",
                 choose,
                 chosen=False,

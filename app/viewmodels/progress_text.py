@@ -1,0 +1,25 @@
+"""One `Progress` record in words and as a fraction. Needs no numpy: the Setup dock shows it before the first paint."""
+
+from gptscope.app.viewmodels import formatting as fmt
+from gptscope.profiling.records import Progress
+
+
+def fraction_of(progress: Progress | None) -> float | None:
+    """0 to 1, None when the end is unknown."""
+    if progress is None or progress.total <= 0:
+        return None
+    return min(max(progress.done / progress.total, 0.0), 1.0)
+
+
+def progress_note(progress: Progress | None) -> str:
+    """`12.4 of 98.1 MB`, `slice 8 of 12`, or the note that came with it."""
+    if progress is None:
+        return ""
+    if progress.unit == "bytes":
+        total = fmt.quantity(progress.total, "bytes") if progress.total > 0 else "unknown size"
+        return f"{fmt.quantity(progress.done, 'bytes')} of {total}"
+    if progress.unit and progress.total > 0:
+        unit = progress.unit.removesuffix("s") if progress.unit == "slices" else progress.unit
+        number = min(progress.done + 1, progress.total) if progress.unit == "slices" else progress.done
+        return f"{unit} {fmt.count(round(number))} of {fmt.count(round(progress.total))}"
+    return progress.note

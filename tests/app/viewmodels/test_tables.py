@@ -1,0 +1,102 @@
+import numpy as np
+from gptscope.app.viewmodels.fuzzy import best_matches
+from gptscope.app.viewmodels.help_texts import help_for, help_texts
+from gptscope.app.viewmodels.history_table import history_table
+from gptscope.app.viewmodels.inspect_kernel import find, kernel_lines
+from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, row_key, starred
+from gptscope.app.viewmodels.machine_facts import machine_facts
+from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows
+from tests_app_streams import CAPABILITIES, PEAKS, profile
+
+
+def numbers(*values: float) -> Table:
+    column = Column(title="n", values=np.array(values), text=lambda i: str(values[i]), look="number")
+    return Table(columns=(column,), rows=len(values))
+
+
+def test_numbers_sort_by_value_and_unknown_ones_stay_last() -> None:
+    table = numbers(3, float("nan"), 10, 2)
+    rows = np.arange(4)
+    assert sorted_rows(table, 0, rows, descending=False).tolist() == [3, 0, 2, 1]
+    assert sorted_rows(table, 0, rows, descending=True).tolist() == [2, 0, 3, 1]
+
+
+def test_the_filter_wants_every_word() -> None:
+    table = Table(columns=(), rows=2, searched=["gemm qkv", "gemm down"])
+    assert filtered_rows(table, "QKV gem").tolist() == [0]
+    assert filtered_rows(table, "").tolist() == [0, 1]
+    assert filtered_rows(table, "absent").size == 0
+
+
+def test_kernel_columns_are_per_token_with_peak_and_baseline() -> None:
+    table = kernel_table(profile("a"), profile("b", scale=2.0), PEAKS, "decode")
+    titles = [column.title for column in table.columns]
+    assert titles[:6] == ["Kernel", "Category", "Module", "Calls", "Self ms", "Share of token"]
+    row = {column.title: column.text(0) for column in table.columns}
+    assert (row["Calls"], row["Self ms"], row["Base ms"], row["Speedup"]) == ("30", "5.31", "10.6", "2.00x")
+    assert (row["MB per call"], row["GB/s"], row["of peak"]) == ("3.54", "20.0", "42 %")
+    assert table.footer[0] == "10 kernels, 12 profiled tokens"
+    assert "Base ms" not in [column.title for column in kernel_table(profile("a"), None, PEAKS, "decode").columns]
+
+
+def test_without_a_profile_the_tables_say_what_will_be_there() -> None:
+    assert kernel_table(None, None, None, "decode").rows == 0
+    assert "press Run" in module_table(None, None, "decode").empty
+
+
+def test_modules_add_up_to_the_kernels_and_layers_are_together() -> None:
+    assert starred("blocks.11.mlp.up") == "blocks.*.mlp.up"
+    modules = module_table(profile("a"), None, "decode")
+    total = sum(np.asarray(modules.columns[2].values))
+    assert abs(total - sum(np.asarray(kernel_table(profile("a"), None, None, "decode").columns[4].values))) < 1e-9
+
+
+def test_the_inspector_says_na_with_its_reason() -> None:
+    whole = profile("a")
+    row = find(whole, row_key(whole.kernels[0]))
+    assert row is not None
+    lines = dict(kernel_lines(row, whole, PEAKS, "decode"))
+    assert lines["Of measured peak"] == "42 %"
+    assert dict(kernel_lines(row, whole, None, "decode"))["Of measured peak"].startswith("n/a: ")
+    assert find(whole, "nonsense") is None
+
+
+def test_copied_rows_are_tab_separated_with_a_header() -> None:
+    text = as_tsv(numbers(1, 2), [1])
+    assert text == "n\n2\n"
+
+
+def test_an_empty_history_tells_so_and_a_search_without_match_tells_other() -> None:
+    assert history_table(()).empty != history_table((), searching=True).empty
+
+
+def test_every_term_is_explained_in_one_or_two_sentences() -> None:
+    assert len(help_texts()) >= 25
+    for key, entry in help_texts().items():
+        assert entry.title, key
+        sentences = entry.text.count(". ") + entry.text.endswith(".")
+        assert 1 <= sentences <= 3, f"{key}: {entry.text}"
+    assert help_for("no such key") == ""
+
+
+def test_every_card_has_its_help() -> None:
+    from gptscope.app.viewmodels.cards import cards
+
+    assert all(help_for(card.help) for card in cards(None, None))
+
+
+def test_machine_facts_say_what_is_missing_and_why() -> None:
+    assert machine_facts(None, None)[0].state == "later"
+    facts = {fact.name: fact for fact in machine_facts(CAPABILITIES, None)}
+    assert facts["GPU"].text == "n/a: no NVIDIA driver found"
+    assert facts["Memory bandwidth"].action == "Measure"
+    assert facts["TF32"].state == "no"
+    assert "48.0 GB/s" in {f.name: f for f in machine_facts(CAPABILITIES, PEAKS)}["Memory bandwidth"].text
+
+
+def test_finding_prefers_words_over_letters() -> None:
+    items = ["Theme dark", "Run the demo", "Remove baseline"]
+    assert best_matches("demo", items, str)[0] == "Run the demo"
+    assert best_matches("rtd", items, str) == ["Run the demo"]
+    assert best_matches("", items, str) == items
+    assert best_matches("zzz", items, str) == []
