@@ -89,8 +89,9 @@ class HfHubSource:
         total = sum(remote.small.values()) + sum(remote.weights.values())
         bar = _ProgressBar(progress, total, source)
         # Small files first: a snapshot with its weights is complete, and an architecture that we lack costs no wait.
-        for name in remote.small:
+        for name, size in remote.small.items():
             folder = self._download(source, name, bar, remote.commit).parent
+            bar.file_done(size)
         assert folder is not None  # `_look` refuses a repository without config.json
         config_file = folder / "config.json"
         settings = Settings(config_file, read_json(config_file))
@@ -98,6 +99,7 @@ class HfHubSource:
         self._check_space(sum(remote.weights.values()))
         for name in sorted(remote.weights, reverse=True):  # the index (…index.json) goes last
             self._download(source, name, bar, remote.commit)
+            bar.file_done(remote.weights[name])
         read_folder(folder)
         return folder
 
@@ -225,12 +227,22 @@ class _ProgressBar:
         self._progress = progress
         self._total = total_bytes
         self._note = note
-        self._done = 0.0
+        self._finished_bytes = 0
+        self._current_bytes = 0.0
 
     def add(self, count: float) -> None:
-        """Count bytes that have arrived."""
-        self._done += count
-        self._progress(min(self._done, self._total), self._total, "bytes", self._note)
+        """Count bytes of the current file that have arrived (negative when a transfer starts over)."""
+        self._current_bytes += count
+        self._report()
+
+    def file_done(self, size: int) -> None:
+        """Count a whole file, also one that was here already and so never moved a bar."""
+        self._finished_bytes += size
+        self._current_bytes = 0.0
+        self._report()
+
+    def _report(self) -> None:
+        self._progress(self._finished_bytes + self._current_bytes, self._total, "bytes", self._note)
 
     def as_class(self) -> Any:
         """What stands in for a `tqdm` class; huggingface_hub aggregates its own bars in the same way."""
