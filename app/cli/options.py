@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from gptscope.profiling.experiment import DEFAULT_SEED, KV_CACHES, Experiment, Variant, Workload
 
@@ -10,6 +11,13 @@ WORKLOADS = ("train", "prefill", "decode", "generate")
 DEVICES = ("auto", "cpu", "cuda")
 _SPEC_KEYS = ("precision", "fuse", "kv-cache", "threads", "name")
 _DEFAULTS = Workload()
+
+
+class ArgumentTarget(Protocol):
+    """A parser or a group of its options."""
+
+    def add_argument(self, *names: str, **options: Any) -> Any:
+        """Declare an option."""
 
 
 class UsageError(ValueError):
@@ -89,14 +97,26 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Where results go beside the terminal."""
     group = parser.add_argument_group("results")
-    group.add_argument("--json", metavar="F", help="write the result as JSON to F (`-`: to standard output)")
-    group.add_argument("--trace", metavar="F", help="write the Kineto trace as recorded (gzip) to F")
-    group.add_argument("--csv", metavar="F", help="write kernel table and step samples as CSV (F, and F-steps beside it)")
+    add_json_option(group)
+    add_file_options(group)
     add_library_options(group)
     group.add_argument("--no-keep", action="store_true", help="do not keep the run in the library")
 
 
-def add_library_options(parser: "argparse._ActionsContainer") -> None:
+def add_file_options(parser: ArgumentTarget) -> None:
+    """Files that hold one run each."""
+    parser.add_argument("--trace", type=Path, metavar="F", help="write the Kineto trace as recorded to F (.json.gz)")
+    parser.add_argument(
+        "--csv", type=Path, metavar="F", help="write the kernel table to F and the step samples to F-steps, as CSV"
+    )
+
+
+def add_json_option(parser: ArgumentTarget) -> None:
+    """The same result for programs."""
+    parser.add_argument("--json", metavar="F", help="write the result as JSON to F (`-`: to standard output)")
+
+
+def add_library_options(parser: ArgumentTarget) -> None:
     """Which library of runs to use."""
     parser.add_argument("--library", type=Path, metavar="DIR", help="folder of the run library (default: user data)")
 

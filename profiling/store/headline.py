@@ -1,9 +1,27 @@
 """The few numbers a list of runs shows, from the records of the run. Metrics are imported when they are needed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import msgspec
 from gptscope.profiling.records import Quality, Record
 from gptscope.profiling.store.entries import Headline
+
+
+def with_verdicts(records: Iterable[Record], run_ids: Sequence[str]) -> dict[str, Headline]:
+    """Headlines of an experiment's candidates with the verdict on each; `run_ids` begins with the baseline."""
+    from gptscope.profiling.metrics.compare import compare_runs
+
+    stream = list(records)
+    headlines = {}
+    for run_id in run_ids[1:]:
+        quality = next((r for r in stream if isinstance(r, Quality) and r.run_id == run_id), None)
+        verdict = compare_runs(stream, stream, quality, baseline_id=run_ids[0], candidate_id=run_id)
+        headlines[run_id] = msgspec.structs.replace(
+            headline_of(stream, run_id),
+            speedup=verdict.speedup.value if verdict.speedup is not None else None,
+            verdict=verdict.title,
+        )
+    return headlines
 
 
 def headline_of(records: Iterable[Record], run_id: str) -> Headline:

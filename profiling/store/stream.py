@@ -20,7 +20,7 @@ from gptscope.profiling.records import (
 )
 from gptscope.profiling.store import opening
 from gptscope.profiling.store.entries import Headline
-from gptscope.profiling.store.headline import headline_of
+from gptscope.profiling.store.headline import headline_of, with_verdicts
 from gptscope.profiling.store.writers import this_process
 
 _SIGN_OF_LIFE_S = 10.0
@@ -180,7 +180,12 @@ class RecordStream:
         """Headline numbers of the runs that ended in this batch; with verdicts once the experiment has ended."""
         ended = [record.run_id for _, record in batch if isinstance(record, RunFinished)]
         records = [record for _, record in self._items]
-        return {run_id: headline_of(records, run_id) for run_id in ended}
+        headlines = {run_id: headline_of(records, run_id) for run_id in ended}
+        finished = {record.experiment_id for _, record in batch if isinstance(record, ExperimentFinished)}
+        for record in records:
+            if isinstance(record, ExperimentStarted) and record.experiment_id in finished:
+                headlines |= with_verdicts(records, record.run_ids)
+        return headlines
 
 
 def _update_headlines(connection: sqlite3.Connection, headlines: dict[str, Headline]) -> None:

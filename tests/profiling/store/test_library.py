@@ -54,8 +54,19 @@ def test_a_list_shows_newest_first_with_headline_numbers(folder: Path, stream) -
         assert entries[0].headline.tokens_per_second == pytest.approx(100)
         assert entries[1].headline.tokens_per_second == pytest.approx(200)
         assert entries[1].headline.ttft_ms == pytest.approx(25)
+        assert entries[0].headline.verdict == ""
+        assert entries[1].headline.verdict == "Not comparable"  # too few pairs for an interval
         assert entries[1].variant == Variant(precision="bf16", fusions=("attention",), kv_cache="static")
         assert entries[1].name == "BF16, attention, static KV"
+
+
+def test_candidates_of_a_finished_experiment_have_their_verdict(folder: Path, stream) -> None:
+    with Library(folder) as library:
+        keep(folder, stream(slices=6))
+        baseline, candidate = library.list_runs()
+        assert baseline.headline.speedup is None
+        assert candidate.headline.speedup == pytest.approx(2)
+        assert candidate.headline.verdict == "Faster, output not compared"
 
 
 def test_broken_numbers_and_odd_texts_survive(folder: Path, stream) -> None:

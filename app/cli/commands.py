@@ -1,0 +1,20 @@
+"""Every command by its name, in the order of the help."""
+
+from gptscope.app.cli.bench_machine import BenchMachine
+from gptscope.app.cli.command import Command
+from gptscope.app.cli.compare import Compare
+from gptscope.app.cli.demo import Demo
+from gptscope.app.cli.doctor import Doctor
+from gptscope.app.cli.history import History
+from gptscope.app.cli.models import Models
+from gptscope.app.cli.run import Run
+
+COMMANDS: dict[str, Command] = {
+    "demo": Demo(),
+    "run": Run(),
+    "compare": Compare(),
+    "models": Models(),
+    "history": History(),
+    "doctor": Doctor(),
+    "bench-machine": BenchMachine(),
+}

@@ -1,0 +1,137 @@
+"""What `compare` and `demo` print: the verdicts first, then the numbers, the proof, and where the time went."""
+
+from collections.abc import Sequence
+
+from gptscope.app.cli.compare_table import LETTERS, print_table
+from gptscope.app.cli.console import Console, Style
+from gptscope.app.cli.run_report import accumulate, model_line, print_evidence, workload_line
+from gptscope.app.cli.verdicts import judge_all, quality_of
+from gptscope.app.cli.waterfall_table import print_waterfalls
+from gptscope.app.viewmodels import formatting as f
+from gptscope.profiling.metrics.run_summary import RunSummary
+from gptscope.profiling.metrics.summary import RunAccumulator
+from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
+from gptscope.profiling.records import Quality, Record, StepKind
+
+_MARKS: dict[VerdictKind, tuple[str, Style]] = {
+    "faster_same_output": ("✓", "good"),
+    "faster_output_changed": ("△", "warn"),
+    "faster_output_unknown": ("✓", "good"),
+    "no_real_difference": ("=", ""),
+    "slower": ("↓", "bad"),
+    "not_comparable": ("✗", "dim"),
+}
+_DOES: dict[StepKind, str] = {"decode": "generates", "prefill": "reads", "train": "trains on"}
+
+
+def print_comparison(console: Console, records: Sequence[Record], run_ids: Sequence[str]) -> None:
+    """Everything about an experiment with a baseline and candidates."""
+    runs = [accumulate(records, run_id) for run_id in run_ids]
+    summaries = [run.summary(final=True) for run in runs]
+    verdicts = judge_all(records, run_ids[1:])
+    for letter, verdict, summary in zip(LETTERS[1:], verdicts, summaries[1:], strict=False):
+        _print_verdict(console, letter, verdict, summary, summaries[0])
+    _print_setting(console, runs)
+    console.line()
+    print_table(console, summaries)
+    for letter, run in zip(LETTERS, runs, strict=False):
+        if run.evidence is not None and run.evidence.items:
+            console.line()
+            console.line(f"Levers in the profile of {letter}", "title")
+            print_evidence(console, run.evidence.items)
+    _print_quality(console, records, run_ids)
+    print_waterfalls(console, [verdict.by_category for verdict in verdicts])
+    _print_warnings(console, summaries, verdicts)
+
+
+def _print_verdict(
+    console: Console, letter: str, verdict: Verdict, candidate: RunSummary, baseline: RunSummary
+) -> None:
+    mark, style = _MARKS[verdict.kind]
+    console.line(f"{mark} {letter} ({candidate.name or 'not started'}): {verdict.title}", style)
+    console.line(f"  {verdict.sentence}")
+    if candidate.tokens_per_s is not None and baseline.tokens_per_s is not None:
+        console.line(
+            f"  It {_DOES[candidate.headline]} {f.number(candidate.tokens_per_s.value)} tokens per second, "
+            f"the baseline {f.number(baseline.tokens_per_s.value)}."
+        )
+
+
+def _print_setting(console: Console, runs: Sequence[RunAccumulator]) -> None:
+    first = next((run.started for run in runs if run.started is not None), None)
+    if first is None:
+        return
+    loaded = next((run.loaded for run in runs if run.loaded is not None), None)
+    console.line()
+    console.line(f"Model     {model_line(first.model, loaded, with_weights=False)}")
+    console.line(f"Workload  {workload_line(first.workload)}")
+    console.line(f"Machine   {first.machine.device_name}")
+    for letter, run in zip(LETTERS, runs, strict=False):
+        if run.started is not None:
+            console.line(f"{letter}         {_levers(run)}")
+
+
+def _levers(run: RunAccumulator) -> str:
+    """Name and the levers really applied."""
+    assert run.started is not None
+    variant, threads = run.started.variant, run.started.threads
+    fusions = run.loaded.fusions if run.loaded is not None else variant.fusions
+    parts = [
+        variant.precision,
+        f"fusions {', '.join(fusions) or 'none'}",
+        f"KV cache {variant.kv_cache}",
+        f"{threads} thread{'s' if threads != 1 else ''}",
+    ]
+    return f"{run.started.name}: {'; '.join(parts)}"
+
+
+def _print_quality(console: Console, records: Sequence[Record], run_ids: Sequence[str]) -> None:
+    qualities = [quality_of(records, run_id) for run_id in run_ids[1:]]
+    if not any(qualities):
+        return
+    console.line()
+    console.line("Output beside the baseline's", "title")
+    for letter, quality in zip(LETTERS[1:], qualities, strict=False):
+        if quality is None:
+            continue
+        reason = next(iter(quality.unknown.values()), "")
+        perplexity = f.change(quality.baseline_perplexity, quality.perplexity, reason=reason)
+        change = f.signed(quality.perplexity_change, quality.perplexity_change_error, reason)
+        evaluated = f"{f.count(quality.tokens)} tokens of {quality.text or 'the evaluation text'}"
+        console.pairs(
+            (
+                ("perplexity", f"{perplexity} ({change}), {evaluated}"),
+                ("KL divergence", _divergence(quality, reason)),
+                ("same top token", f.percent(quality.top1_agreement, reason)),
+                ("greedy tokens", _greedy(quality)),
+            ),
+            f"  {letter}",
+        )
+        if quality.first_divergence:
+            console.line(f"  first real change: {quality.first_divergence}")
+
+
+def _divergence(quality: Quality, reason: str) -> str:
+    if quality.kl_mean is None:
+        return f.unknown(reason)
+    parts = (("mean", quality.kl_mean), ("median", quality.kl_median), ("p99", quality.kl_p99))
+    return ", ".join(f"{f.number(value)} {name}" for name, value in parts) + " nats per token"
+
+
+def _greedy(quality: Quality) -> str:
+    same = f"{f.count(quality.greedy_equal)} of {f.count(quality.greedy_tokens)} equal before a first difference"
+    return f"{same}; {f.count(quality.real_changes)} real changes, {f.count(quality.near_ties)} near-ties"
+
+
+def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:
+    several: dict[str, list[str]] = {}
+    for letter, summary in zip(LETTERS, summaries, strict=False):
+        for warning in summary.warnings:
+            several.setdefault(warning, []).append(letter)
+    for letter, verdict in zip(LETTERS[1:], verdicts, strict=False):
+        for warning in verdict.warnings:
+            several.setdefault(warning, []).append(letter)
+    if several:
+        console.line()
+    for warning, letters in several.items():
+        console.line(f"Warning ({', '.join(letters)}): {warning}", "warn")

@@ -1,0 +1,65 @@
+"""Writes traces where `--trace` says, piece by piece as they arrive, each under its final name only when whole."""
+
+import contextlib
+from pathlib import Path
+
+from gptscope.profiling.export import ExportError, export_trace
+from gptscope.profiling.records import TraceChunk
+
+
+class TraceOutput:
+    """One file for one variant; for several, the variant's letter is put before the ending: `t-A.json.gz`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._run_ids: tuple[str, ...] = ()
+        self._failed: dict[str, str] = {}
+        self.written: dict[str, Path] = {}
+
+    def set_runs(self, run_ids: tuple[str, ...]) -> None:
+        """Name the runs, in the order of their letters."""
+        self._run_ids = run_ids
+
+    def add(self, chunk: TraceChunk, payload: bytes) -> None:
+        """Write one piece; a disk that is full is told by `finish`."""
+        if chunk.run_id in self._failed:
+            return
+        path = self.path_of(chunk.run_id)
+        part = path.with_name(path.name + ".part")
+        try:
+            with part.open("wb" if chunk.offset == 0 else "r+b") as file:
+                file.seek(chunk.offset)
+                file.write(payload)
+            if chunk.last:
+                self.written[chunk.run_id] = export_trace(part, path, overwrite=True)
+                part.unlink()
+        except (OSError, ExportError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._failed[chunk.run_id] = f"The trace could not be written to {path}: {reason}"
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+    def path_of(self, run_id: str) -> Path:
+        """Where a run's trace goes."""
+        if len(self._run_ids) < 2 or run_id not in self._run_ids:
+            return self._path
+        return lettered(self._path, self._run_ids.index(run_id))
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Sentences about what could not be written."""
+        return tuple(self._failed.values())
+
+    def finish(self) -> None:
+        """Remove what did not arrive whole."""
+        for run_id in (*self._run_ids, ""):
+            path = self.path_of(run_id)
+            with contextlib.suppress(OSError):
+                path.with_name(path.name + ".part").unlink()
+
+
+def lettered(path: Path, index: int) -> Path:
+    """`out/t.json.gz` of variant 1 is `out/t-B.json.gz`."""
+    letter = chr(ord("A") + index) if index < 26 else str(index + 1)
+    stem, dot, endings = path.name.partition(".")
+    return path.with_name(f"{stem}-{letter}{dot}{endings}")
