@@ -98,6 +98,10 @@ class WorkerProcess:
     def ask(self, command: Message) -> list[Message]:
         self.process.stdin.write(channel.encode(command))
         self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self) -> list[Message]:
+        """All records until a command is done."""
         answers = []
         while not isinstance(record := self._next(), CommandDone):
             answers.append(record)
@@ -110,11 +114,22 @@ class WorkerProcess:
 
     def end(self) -> None:
         kill_tree(self.process.pid)
-        self.process.communicate()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
 
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
+    """A process of the test's own."""
+    process = WorkerProcess()
+    yield process
+    process.end()
+
+
+@pytest.fixture(scope="module")
+def shared_worker() -> Iterator[WorkerProcess]:
+    """One process that several tests ask: it must not matter what it was asked before."""
     process = WorkerProcess()
     yield process
     process.end()

@@ -1,0 +1,58 @@
+"""The kernels behind the ceilings do what they say, and a measurement leaves the process as it was."""
+
+from pathlib import Path
+
+import platformdirs
+import pytest
+import torch
+from gptscope.profiling.machine import ceilings
+from gptscope.profiling.records import MeasurePeaks, Peaks
+from gptscope.profiling.worker import peaks
+from gptscope.profiling.worker.failures import RequestError
+from gptscope.profiling.worker.peaks import TorchKernels, measure_peaks
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small buffers, a short budget, a cache folder of our own."""
+    monkeypatch.setattr(ceilings, "MIN_BUFFER_BYTES", {"cpu": 1 << 20, "cuda": 1 << 20})
+    monkeypatch.setattr(peaks, "last_level_cache_bytes", lambda: None)
+    monkeypatch.setattr(ceilings, "BUDGET_S", 0.2)
+    monkeypatch.setattr(ceilings, "LARGEST_GEMM", 256)
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda _name: str(tmp_path))
+    return tmp_path
+
+
+def test_every_kernel_takes_time_and_more_for_more():
+    kernels = TorchKernels(torch.device("cpu"))
+    for run in (kernels.read, kernels.copy):
+        run(1 << 24)
+        assert min(run(1 << 24) for _ in range(3)) > 0
+    least = [min(kernels.gemm("fp32", n) for _ in range(4)) for n in (64, 512)]
+    assert 0 < least[0] < least[1]
+
+
+def test_peaks_are_measured_once_and_then_kept(kit, small):
+    output = kit.collected()
+    output.run_id = "r"
+    measure_peaks(MeasurePeaks(device="cpu", threads=1), output)
+    measure_peaks(MeasurePeaks(device="cpu", threads=1), output)
+    first, second = output.of(Peaks)
+    assert (first.reused, second.reused) == (False, True)
+    assert first.read_gbps == second.read_gbps > 0
+    assert {"fp32", "bf16", "fp16"} <= first.gemm_tflops.keys() | first.unknown.keys()
+    assert first.gemm_tflops["fp32"] > 0
+    assert (first.threads, first.run_id, second.run_id) == (1, "r", "r")
+    measure_peaks(MeasurePeaks(device="cpu", threads=1, fresh=True), output)
+    assert output.of(Peaks)[2].reused is False
+
+
+def test_threads_and_matrix_settings_are_restored(kit, small):
+    before = torch.get_num_threads(), torch.backends.cuda.matmul.fp32_precision
+    measure_peaks(MeasurePeaks(device="cpu", threads=before[0] + 1), kit.collected())
+    assert (torch.get_num_threads(), torch.backends.cuda.matmul.fp32_precision) == before
+
+
+def test_no_threads_are_refused(kit, small):
+    with pytest.raises(RequestError, match="threads is 0"):
+        measure_peaks(MeasurePeaks(device="cpu", threads=0), kit.collected())
