@@ -62,24 +62,42 @@ class _Cursor:
         """Move over `size` bytes and return where they start."""
         start = self.position
         if size > len(self.data) - start:
-            raise ModelError(
-                f"{self.path} ends inside its header (at byte {start:,} of {len(self.data):,}, {size:,} more were "
-                "announced); it is truncated or damaged. Fetch it again."
-            )
+            raise self.cut_off()
         self.position = start + size
         return start
+
+    def cut_off(self) -> ModelError:
+        """The header announces more than there is."""
+        return ModelError(
+            f"{self.path} ends inside its header ({len(self.data):,} bytes); it is truncated or damaged. "
+            "Fetch it again."
+        )
 
     def scalar(self, code: str) -> Any:
         layout = "<" + code
         return struct.unpack_from(layout, self.data, self.take(struct.calcsize(layout)))[0]
 
-    def raw_text(self) -> bytes:
+    def text(self) -> str:
         size = self.scalar("Q")
         start = self.take(size)
-        return self.data[start : start + size]
+        return self.data[start : start + size].decode("utf-8", errors="replace")
 
-    def text(self) -> str:
-        return self.raw_text().decode("utf-8", errors="replace")
+    def texts(self, count: int) -> list[str]:
+        """Many strings; the loop is bare because a vocabulary has a hundred thousand."""
+        data, end, position, read_size = self.data, len(self.data), self.position, struct.Struct("<Q").unpack_from
+        result = []
+        for _ in range(count):
+            start = position + 8
+            if start > end:
+                break
+            position = start + read_size(data, position)[0]
+            if position > end:
+                break
+            result.append(data[start:position].decode("utf-8", errors="replace"))
+        else:
+            self.position = position
+            return result
+        raise self.cut_off()
 
     def count(self, smallest: int) -> int:
         """A number of items of at least `smallest` bytes each; refused when they cannot fit into the file."""
@@ -98,7 +116,7 @@ class _Cursor:
     def array(self) -> Any:
         kind = self.scalar("I")
         if kind == _STRING:
-            return [self.text() for _ in range(self.count(8))]
+            return self.texts(self.count(8))
         code = self.code(kind)
         size = struct.calcsize("<" + code)
         count = self.count(size)

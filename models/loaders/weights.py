@@ -1,6 +1,7 @@
 """From named tensors in files to a filled `GPT`, one tensor at a time."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,11 +91,12 @@ def build_model(
     """
     wanted = check_plan(plan, weights, where)
     state: dict[str, Tensor] = {}
-    for done, stored in enumerate(wanted):
-        request.progress(done, len(wanted), "tensors", stored.name)
-        tensor = weights.read(stored.name)
-        for ours, pick in stored.parts:
-            state[ours] = own(pick(tensor), request.dtype)
+    with one_thread():
+        for done, stored in enumerate(wanted):
+            request.progress(done, len(wanted), "tensors", weights.label(stored.name))
+            tensor = weights.read(stored.name)
+            for ours, pick in stored.parts:
+                state[ours] = own(pick(tensor), request.dtype)
     model = assemble(config, state)
     request.progress(len(wanted), len(wanted), "tensors", "")
     return model, unused_note({stored.name for stored in wanted}, weights.shapes, ignorable)
@@ -125,13 +127,22 @@ def own(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     exclusive = tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.nbytes
     if exclusive and tensor.dtype == dtype and tensor.data_ptr() % _ALIGNMENT_BYTES == 0:
         return tensor
-    result = torch.empty(tensor.shape, dtype=dtype)
-    if tensor.is_contiguous() and tensor.dtype == dtype:
-        # One memory copy on this thread: torch's own waits for all its threads, seconds on a machine that is busy.
-        result.flatten().view(torch.uint8).numpy()[:] = tensor.flatten().view(torch.uint8).numpy()
-    else:
-        result.copy_(tensor)
-    return result
+    return torch.empty(tensor.shape, dtype=dtype).copy_(tensor)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch copy on the calling thread alone.
+
+    Copying is bound by memory, not by cores; and the workers of an experiment load side by side, where threads that
+    wait for each other made loading ten times slower.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def assemble(config: GPTConfig, state: dict[str, Tensor]) -> GPT:

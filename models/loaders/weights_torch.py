@@ -96,7 +96,7 @@ class TorchWeights:
                 f"{path}: the tensor {name} is stored as {tensor.dtype} ({tensor.layout}); "
                 f"gptscope reads {', '.join(_NAMES.values())}."
             )
-        return tensor.detach()
+        return tensor.detach().clone()  # out of the mapped file: a model must not depend on it any more
 
 
 def named_tensors(path: Path) -> dict[str, Tensor]:
