@@ -363,6 +363,8 @@ class Peaks(Message, frozen=True):
     published_source: str | None = None
     unknown: dict[str, str] = {}
     reused: bool = False
+    disturbed: str | None = None
+    """What else kept the processor busy meanwhile; such peaks are too low, and are not kept. None: nothing."""
     run_id: str | None = None
 
 

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 import msgspec
 import platformdirs
+import psutil
 from gptscope.profiling.machine.published import published_peaks
 from gptscope.profiling.records import MachineInfo, Peaks
 
@@ -26,10 +27,12 @@ FIRST_GEMM, LARGEST_GEMM = 256, 8192
 CACHE_MULTIPLE = 4
 MIN_BUFFER_BYTES: dict[str, int] = {"cpu": 256 << 20, "cuda": 2 << 30}
 """A GPU finishes a small buffer before its launch is forgotten."""
+QUIET_PERCENT = 25.0
+"""Of one core, by others: above it the measured peaks are too low to be kept."""
 MEMORY_SHARE = 6
 """At most one in so many free bytes is taken for a buffer; a copy needs two."""
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Raised when what is measured changes, so that kept figures are measured again."""
 
 
@@ -91,6 +94,7 @@ def measure_ceilings(
     tasks = ["read_gbps", "copy_gbps", *precisions]
     deadline_s = time.perf_counter() + budget_s
     buffer = buffer_bytes(device, available_bytes, cache_bytes)
+    load = OtherLoad()
     results: dict[str, float] = {}
     unknown: dict[str, str] = {}
     for number, task in enumerate(tasks):
@@ -122,8 +126,32 @@ def measure_ceilings(
         published=dict(published.figures) if published is not None else {},
         published_source=published.source if published is not None else None,
         unknown=unknown,
+        disturbed=load.sentence() if device == "cpu" else None,
         run_id=run_id,
     )
+
+
+class OtherLoad:
+    """How much of the processor others have used since this was made: other processes, and the host's other guests."""
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    def sentence(self) -> str | None:
+        """What disturbed the measurement, or None when it was quiet."""
+        wall_s, busy_s = (now - then for now, then in zip(self._now(), self._start, strict=True))
+        percent = 100 * max(0.0, busy_s) / wall_s if wall_s > 0 else 0.0
+        if percent < QUIET_PERCENT:
+            return None
+        return f"other processes used {percent:.0f} % of a core"
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        """Wall time, and processor time of everything but this process."""
+        times = psutil.cpu_times()
+        # `guest` is part of `user`, and waiting for a disk occupies nobody
+        busy_s = sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq", "steal"))
+        return time.perf_counter(), busy_s - time.process_time()
 
 
 def buffer_bytes(device: str, available_bytes: int, cache_bytes: int | None) -> int | None:
@@ -258,11 +286,14 @@ def get_ceilings(
         run_id: Of the run that asks.
 
     Returns:
-        The peaks, and a sentence when they could not be kept.
+        The peaks, and a sentence when they were not kept (the machine was busy, or the folder cannot be written).
     """
     store = cache if cache is not None else PeaksCache()
     kept = None if fresh else store.load(machine, threads, precisions)
     if kept is not None:
         return msgspec.structs.replace(kept, run_id=run_id), None
     peaks = measure()
+    if peaks.disturbed is not None:
+        sentence = f"This machine's peaks were measured while {peaks.disturbed}: they are too low and were not kept."
+        return msgspec.structs.replace(peaks, run_id=run_id), sentence
     return msgspec.structs.replace(peaks, run_id=run_id), store.save(machine, peaks)

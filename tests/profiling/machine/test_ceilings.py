@@ -1,6 +1,7 @@
 """Ceilings: measured once, kept, measured again when asked or when what was kept is damaged."""
 
 import math
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -122,7 +123,34 @@ def test_slow_kernels_stop_at_the_budget(monkeypatch):
     assert now[0] <= 10.0  # two passes of each of four measurements are the least
 
 
-def test_peaks_are_kept_per_machine_and_threads(tmp_path, make):
+@pytest.fixture
+def quiet(monkeypatch):
+    """Other processes of the machine that runs the tests do not decide what they say."""
+    monkeypatch.setattr(ceilings.OtherLoad, "sentence", lambda _: None)
+
+
+def test_peaks_of_a_busy_machine_are_told_and_not_kept(tmp_path, make, monkeypatch):
+    clock = iter([(0.0, 100.0), (2.0, 101.6)])
+    monkeypatch.setattr(ceilings.OtherLoad, "_now", staticmethod(lambda: next(clock)))
+    cache = PeaksCache(tmp_path / "peaks")
+    peaks, sentence = get_ceilings(measure, make.machine(), 2, ("fp32",), cache=cache)
+    assert peaks.disturbed == "other processes used 80 % of a core"
+    assert "too low and were not kept" in sentence
+    assert cache.load(make.machine(), 2, ("fp32",)) is None
+
+
+@pytest.mark.parametrize(("own_s", "sentence"), [(3.0, None), (1.0, "other processes used 100 % of a core")])
+def test_the_measuring_process_itself_is_no_disturbance(own_s, sentence, monkeypatch):
+    now = {"wall": 10.0, "user": 50.0, "own": 7.0}
+    monkeypatch.setattr(ceilings.time, "perf_counter", lambda: now["wall"])
+    monkeypatch.setattr(ceilings.time, "process_time", lambda: now["own"])
+    monkeypatch.setattr(ceilings.psutil, "cpu_times", lambda: SimpleNamespace(user=now["user"], steal=0.5, idle=99.0))
+    load = ceilings.OtherLoad()
+    now.update(wall=12.0, user=53.0, own=7.0 + own_s)
+    assert load.sentence() == sentence
+
+
+def test_peaks_are_kept_per_machine_and_threads(tmp_path, make, quiet):
     cache, machine = PeaksCache(tmp_path / "peaks"), make.machine()
     first, warning = get_ceilings(measure, machine, 2, ("fp32",), cache=cache, run_id="a")
     assert (first.reused, first.run_id, warning) == (False, "a", None)
@@ -140,7 +168,7 @@ def test_peaks_are_kept_per_machine_and_threads(tmp_path, make):
 
 
 @pytest.mark.parametrize("why", ["fresh", "damaged", "lacks a precision"])
-def test_peaks_are_measured_again_when_needed(why, tmp_path, make):
+def test_peaks_are_measured_again_when_needed(why, tmp_path, make, quiet):
     cache, machine = PeaksCache(tmp_path), make.machine()
     get_ceilings(measure, machine, 2, ("fp32",), cache=cache)
     if why == "damaged":
@@ -151,7 +179,7 @@ def test_peaks_are_measured_again_when_needed(why, tmp_path, make):
     assert not peaks.reused
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_keeping(tmp_path, make):
+def test_a_folder_that_cannot_be_written_costs_only_the_keeping(tmp_path, make, quiet):
     (tmp_path / "file").write_text("")
     peaks, warning = get_ceilings(measure, make.machine(), 2, ("fp32",), cache=PeaksCache(tmp_path / "file" / "x"))
     assert peaks.read_gbps is not None
