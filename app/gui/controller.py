@@ -29,7 +29,7 @@ from gptscope.profiling.records import (
     RunFinished,
     TraceChunk,
 )
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 if TYPE_CHECKING:
     from gptscope.app.gui.library_access import LibraryAccess
@@ -38,6 +38,18 @@ if TYPE_CHECKING:
     from gptscope.app.viewmodels.run_view import RunView
 
 Level = Literal["info", "warning", "error"]
+_WRITTEN_MS, _WRITTEN_TRIES = 250, 20
+"""How often and how many times to look whether the recorder, a thread of its own, has written a run's end."""
+PHASE_SENTENCES = {
+    "fetch": "Fetching the model.",
+    "load": "Loading the model and applying the levers.",
+    "compile": "Compiling the graph; the first time takes a while.",
+    "warmup": "Warming up until steps are steady; these are not counted.",
+    "measure": "Measuring, without a profiler.",
+    "profile": "Recording a kernel profile; the headline numbers are done.",
+    "evaluate": "Comparing the output with the baseline's.",
+    "peaks": "Measuring this machine's memory bandwidth and arithmetic.",
+}
 DEMO_WORKLOAD = Workload(kind="decode", context=128, new_tokens=96, steps=6)
 DEMO_VARIANTS = (Variant(name="FP32 plain"), Variant(precision="bf16", fusions=("all",), kv_cache="static"))
 
@@ -310,7 +322,10 @@ class Controller(QObject):
             self.library.record(record, payload)  # type: ignore[arg-type]
         if isinstance(record, TraceChunk):
             return
+        before = self.experiment.phase
         self.experiment.apply(record)  # type: ignore[arg-type]
+        if self.experiment.phase != before and self.experiment.phase in PHASE_SENTENCES and not self.stopping:
+            self.told.emit(PHASE_SENTENCES[self.experiment.phase], "info")
         self.clock.tick(self.experiment.phase, time.monotonic())
         match record:
             case ExperimentStarted():
@@ -329,9 +344,21 @@ class Controller(QObject):
     def _run_ended(self) -> None:
         self.running = self.stopping = False
         self.running_changed.emit()
-        if self.library is not None:
-            self.library.changed.emit()
+        if self.experiment is not None:
+            self._tell_when_written(self.experiment.run_ids, _WRITTEN_TRIES)
         self._free()
+
+    def _tell_when_written(self, run_ids: tuple[str, ...], tries: int, seen: object = None) -> None:
+        """Have the list of runs shown again whenever the recorder has written more about these runs."""
+        if self.library is None:
+            return
+        entries = [self.library.find(run_id) for run_id in run_ids]
+        now = [(entry.outcome, entry.headline) if entry is not None else None for entry in entries]
+        if now != seen:
+            self.library.changed.emit()
+        complete = all(e is not None and e.outcome != "running" and e.headline.tokens_per_second for e in entries)
+        if not complete and tries > 0:
+            QTimer.singleShot(_WRITTEN_MS, self, lambda: self._tell_when_written(run_ids, tries - 1, now))
 
     def _on_ended(self, sentence: str) -> None:
         """The engine is gone: keep what was measured, say what happened, let the next Run start it again."""

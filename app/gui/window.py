@@ -12,9 +12,10 @@ from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.first import FirstScreen
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
+from gptscope.app.gui.widgets.tab_bar import TabBar
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
     from gptscope.app.gui.views.history import HistoryView
@@ -40,7 +41,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._library_folder = library
         self.controller, self.theme, self.settings = controller, theme, settings
-        self.icons = ThemedIcons(theme)
+        self.icons = ThemedIcons(theme, self)
         self.live: LiveView | None = None
         self.profile: ProfileView | None = None
         self.history: HistoryView | None = None
@@ -84,9 +85,7 @@ class MainWindow(QMainWindow):
         self.setup_button = button("Setup", lambda: self.dock.show(), kind="tool", tip="Show Setup (Ctrl+B)")
         self.icons.on_button(self.setup_button, "sidebar", "t2", 14)
         self.setup_button.hide()
-        self.tabs = QTabBar()
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
+        self.tabs = TabBar()
         self.tabs.setAccessibleName("Views")
         for name in VIEWS:
             self.tabs.addTab(name)

@@ -39,6 +39,15 @@ class Stretch:
 
 
 @dataclass
+class SliceWork:
+    """The main steps of one attempt at one slice."""
+
+    durations: list[int] = field(default_factory=list)
+    tokens: float = 0.0
+    bytes: float = 0.0
+
+
+@dataclass
 class RunView:
     """Everything the charts need of one run. `revision` grows with every record that changes something."""
 
@@ -58,6 +67,8 @@ class RunView:
     last_step_ns: int | None = None
     first_step_ns: int | None = None
     _slice_start: dict[int, int] = field(default_factory=dict)
+    _open_slices: dict[int, SliceWork] = field(default_factory=dict)
+    _disturbed: dict[int, SliceWork] = field(default_factory=dict)
     _summary: tuple[int, bool, RunSummary] | None = None
 
     def __post_init__(self) -> None:
@@ -75,6 +86,10 @@ class RunView:
                 self._end_slice(record)
             case GeneratedText():
                 self._add_text(record.text)
+            case RunFinished():
+                for work in self._disturbed.values():
+                    self._count(work, sign=1)
+                self._disturbed.clear()
             case Telemetry():
                 return
             case _:
@@ -97,10 +112,18 @@ class RunView:
         if samples.phase != "profile":  # profiled steps are slower and have their own chart
             self.rate.add(samples.start_ns, samples.duration_ns, samples.tokens, moved)
         if samples.phase == "measure":
-            self.latency.add(samples.duration_ns)
-            self.measured_steps += len(samples.duration_ns)
-            self.measured_tokens += sum(samples.tokens)
-            self.measured_bytes += float(moved.sum())
+            work = self._open_slices.setdefault(samples.slice, SliceWork())
+            work.durations.extend(samples.duration_ns)
+            work.tokens += sum(samples.tokens)
+            work.bytes += float(moved.sum())
+            self._count(SliceWork(list(samples.duration_ns), sum(samples.tokens), float(moved.sum())), sign=1)
+
+    def _count(self, work: SliceWork, *, sign: int) -> None:
+        """Add a slice's steps to the histogram and the sums, or take them back."""
+        (self.latency.add if sign > 0 else self.latency.remove)(work.durations)
+        self.measured_steps += sign * len(work.durations)
+        self.measured_tokens += sign * work.tokens
+        self.measured_bytes += sign * work.bytes
 
     def _moved(self, samples: StepSamples) -> np.ndarray:
         """Modelled bytes of each step; NaN where the model of this run is unknown."""
@@ -124,6 +147,12 @@ class RunView:
 
     def _end_slice(self, done: SliceDone) -> None:
         self.slices_done += 1 if done.disturbed is None else 0
+        work = self._open_slices.pop(done.slice, None)
+        if done.disturbed is not None and work is not None:
+            self._count(work, sign=-1)
+            self._disturbed[done.slice] = work  # counts after all if no attempt was better
+        elif done.disturbed is None:
+            self._disturbed.pop(done.slice, None)
         start = self._slice_start.pop(done.slice, None)
         if done.disturbed is not None and start is not None and self.last_step_ns is not None:
             self.stretches.append(Stretch(start, self.last_step_ns, "disturbed", done.disturbed))

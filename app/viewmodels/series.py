@@ -94,6 +94,12 @@ class LogHistogram:
         np.add.at(self._counts, np.minimum(index, self._counts.size - 1), 1)
         self.total += len(duration_ns)
 
+    def remove(self, duration_ns: Sequence[int]) -> None:
+        """Take durations back that were added before: their slice does not count after all."""
+        before = self._counts.copy()
+        self.add(duration_ns)
+        self._counts, self.total = 2 * before - self._counts, self.total - 2 * len(duration_ns)
+
     def _edges_ms(self) -> Floats:
         return np.asarray(self._LOW_NS * self._RATIO ** np.arange(self._counts.size + 1) / 1e6)
 

@@ -62,6 +62,7 @@ class SetupDock(QDockWidget):
     def _make_title(self, icons: ThemedIcons) -> QWidget:
         bar = _TitleBar()
         bar.setProperty("bar", "true")
+        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         row = QHBoxLayout(bar)
         row.setContentsMargins(12, 0, 8, 0)
         row.addWidget(label("Setup", bold=True))

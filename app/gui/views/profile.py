@@ -10,12 +10,14 @@ from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.inspector import Inspector
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, set_text
+from gptscope.app.gui.widgets.tab_bar import TabBar
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels import inspect_kernel
 from gptscope.app.viewmodels.charts import memory, roofline
 from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
+from gptscope.profiling.records import Profile
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 _MARGIN = 12
 
@@ -92,9 +94,7 @@ class ProfileView(QWidget):
         row = QHBoxLayout(bar)
         row.setContentsMargins(4, 0, _MARGIN, 0)
         row.setSpacing(8)
-        self.tabs = QTabBar()
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
+        self.tabs = TabBar()
         self.tabs.setAccessibleName("Tables")
         for name in ("Kernels", "Modules"):
             self.tabs.addTab(name)
@@ -177,7 +177,7 @@ class ProfileView(QWidget):
 
     # ---------------------------------------------------------------------------------------------- showing
 
-    def _profile(self):  # type: ignore[no-untyped-def]
+    def _profile(self) -> Profile | None:
         view = self._controller.experiment
         run = view.current if view is not None else None
         return run.profile if run is not None else None

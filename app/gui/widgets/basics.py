@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from gptscope.app.gui.theme import Theme
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
@@ -89,10 +89,12 @@ def button(
     return widget
 
 
-class ThemedIcons:
+class ThemedIcons(QObject):
     """Re-tints icons of buttons and labels whenever the theme changes."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, parent: QObject) -> None:
+        """Lives as long as `parent`, the window whose icons it tints."""
+        super().__init__(parent)
         self._theme = theme
         self._refreshers: list[Callable[[], None]] = []
         theme.changed.connect(self.refresh)

@@ -71,7 +71,9 @@ def test_records_arrive_typed_and_in_order_whatever_a_shell_printed(engine_scrip
     assert not session.running
 
 
-def test_a_flood_of_records_is_handled_in_short_turns(engine_script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_records_is_handled_in_short_turns(
+    engine_script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = make(engine_script, "flood")
     numbers: list[str] = []
     session.record.connect(lambda record, _p: numbers.append(record.message) if isinstance(record, Notice) else None)
@@ -125,7 +127,9 @@ def test_a_missing_program_is_told(qtbot: QtBot, tmp_path: Path) -> None:
     session.close()
 
 
-def test_closing_does_not_wait_for_a_stuck_engine(engine_script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_does_not_wait_for_a_stuck_engine(
+    engine_script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_CLOSE_MS", 300)
     session = make(engine_script, "stuck")
     with qtbot.waitSignal(session.started, timeout=10_000):

@@ -37,7 +37,8 @@ for index in range(3):
     app.processEvents()
 window.close()
 heavy = {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "gguf"}
-found = sorted(m for m in sys.modules if m.split(".")[0] in heavy or m.startswith(("gptscope.models", "gptscope.profiling.worker")))
+ours = ("gptscope.models", "gptscope.profiling.worker")
+found = sorted(m for m in sys.modules if m.split(".")[0] in heavy or m.startswith(ours))
 print("EARLY", early)
 print("HEAVY", found)
 """

@@ -1,0 +1,24 @@
+"""A tab bar whose tabs keep their width when the chosen one turns bold."""
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QFont, QFontMetrics
+from PySide6.QtWidgets import QSizePolicy, QTabBar
+
+_PADDING = 30
+
+
+class TabBar(QTabBar):
+    """Flat, not expanding, without scroll buttons."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setExpanding(False)
+        self.setDrawBase(False)
+        self.setUsesScrollButtons(False)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+
+    def tabSizeHint(self, index: int) -> QSize:
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        width = QFontMetrics(font).horizontalAdvance(self.tabText(index)) + _PADDING
+        return QSize(width, super().tabSizeHint(index).height())
