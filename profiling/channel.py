@@ -7,6 +7,8 @@ A header is one message of `gptscope.profiling.records` as JSON. JSON has no NaN
 broken precision are exactly that, so these three are written as the texts `nan`, `inf` and `-inf` and read back.
 """
 
+import contextlib
+import functools
 import math
 import os
 import struct
@@ -29,11 +31,12 @@ Frame = tuple[bytes, bytes]
 """Header (JSON) and payload."""
 
 _encoder = msgspec.json.Encoder()
-_record_decoder = msgspec.json.Decoder(WorkerRecord)
-_command_decoder = msgspec.json.Decoder(Command)
-# Lenient decoders turn the texts nan, inf and -inf into floats; used only where the strict one refuses.
-_lenient_record_decoder = msgspec.json.Decoder(WorkerRecord, strict=False)
-_lenient_command_decoder = msgspec.json.Decoder(Command, strict=False)
+
+
+@functools.cache
+def _decoder(kind: Any, *, strict: bool) -> "msgspec.json.Decoder[Any]":
+    """Made when first needed, for it takes a while; a lenient one turns the texts nan, inf and -inf into floats."""
+    return msgspec.json.Decoder(kind, strict=strict)
 
 
 class ChannelError(ValueError):
@@ -70,14 +73,8 @@ def decode_record(header: bytes) -> WorkerRecord:
     Raises:
         ChannelError: The header is no record that this version knows.
     """
-    try:
-        return _record_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        return _lenient_record_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ChannelError(_unreadable("record", header, error)) from error
+    record: WorkerRecord = _decode(header, WorkerRecord, "record")
+    return record
 
 
 def decode_command(header: bytes) -> Command:
@@ -86,14 +83,17 @@ def decode_command(header: bytes) -> Command:
     Raises:
         ChannelError: The header is no command that this version knows, or asks for something impossible.
     """
+    command: Command = _decode(header, Command, "command")
+    return command
+
+
+def _decode(header: bytes, kind: Any, what: str) -> Any:
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return _decoder(kind, strict=True).decode(header)
     try:
-        return _command_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        return _lenient_command_decoder.decode(header)
+        return _decoder(kind, strict=False).decode(header)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ChannelError(_unreadable("command", header, error)) from error
+        raise ChannelError(_unreadable(what, header, error)) from error
 
 
 def _unreadable(what: str, header: bytes, error: Exception) -> str:

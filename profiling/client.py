@@ -45,7 +45,7 @@ from gptscope.profiling.records import (
 Item = tuple[Record, bytes]
 """A record and its payload (empty for most)."""
 
-_QUEUED_RECORDS = 256
+_QUEUED_RECORDS = 64
 _STDERR_LINES = 100
 _END_S = 3.0
 _POLL_S = 0.1

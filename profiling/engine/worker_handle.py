@@ -5,6 +5,7 @@ import collections
 import contextlib
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -213,13 +214,17 @@ class WorkerHandle:
                 for header, payload in reader.feed(data):
                     await self._take(header, payload)
                     self._last_sign = time.monotonic()  # a slow client is not the worker's silence
+        except Exception as error:  # noqa: BLE001 - an error of ours while handing a record on
+            message = f"{self.label} was ended because the engine could not handle what it sent ({error!r})."
+            self._death = Failure(kind="internal", message=message, detail=traceback.format_exc(), run_id=self.run_id)
+            processes.kill_tree(process.pid)
         finally:
             code = await self._await_exit(process)
             processes.kill_group(process.pid)
             children.discard(process.pid)
             await asyncio.wait((stderr,), timeout=_DRAIN_S)
             stderr.cancel()
-            if not self._expected_end:
+            if not self._expected_end and self._death is None:
                 self._death = self._describe_death(code)
             self._ended.set()
 
