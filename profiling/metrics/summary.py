@@ -279,8 +279,6 @@ class _Summariser:
             warnings.append("The last slice was cut off" + ("." if cut[0] in self.slices else " and is not counted."))
         if between_steps > GAP_WARNING:
             warnings.append(f"{between_steps:.0%} of the decode time lay between steps, outside the model.")
-        if self.run.peaks is not None and self.run.peaks.disturbed is not None:
-            warnings.append(f"The peaks were measured while {self.run.peaks.disturbed}: MBU and MFU come out too high.")
         if not self.run.book.ended and self.slices and self.final:
             warnings.append("No slice ended: the numbers come from an unfinished one.")
         return tuple(warnings)

@@ -156,7 +156,13 @@ def _finish(trace: TraceTable, inputs: CallInputs, key: Key, row: _Row, all_ns: 
         dtypes=dtypes,
         bytes=row.bytes or None,  # 0: every call was counted at the operator that it is a part of
         flops=row.flops or None,
-        label=row_label(name, module, category, dtypes, one_row=call is not None and _one_row(trace, row.owner, call)),
+        label=row_label(
+            name,
+            module,
+            dtypes,
+            product=category == "GEMM" and bool(row.flops),
+            one_row=call is not None and _one_row(trace, row.owner, call),
+        ),
     )
 
 

@@ -78,22 +78,18 @@ def _elided(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def row_label(name: str, module: str, category: str, dtypes: tuple[str, ...], *, one_row: bool) -> str:
+def row_label(name: str, module: str, dtypes: tuple[str, ...], *, product: bool, one_row: bool) -> str:
     """What a person reads first in a kernel table: `mlp.down, bf16 GEMV`, `attn_norm, mul`, `argmax`.
 
     Args:
         name: Operator or kernel.
         module: Module path with collapsed layers, empty for none.
-        category: Of the row.
         dtypes: Input types as the profiler names them.
-        one_row: A matrix product with a single row is a matrix-vector product.
+        product: It is a matrix product outside attention, with known sizes.
+        one_row: A product with a single row: its time is that of reading the matrix.
     """
     short = short_name(name)
-    if category == "GEMM" and _is_product(short):
+    if product:
         kind = "GEMV" if one_row else "GEMM"
-        short = " ".join([*dict.fromkeys(type_name(t) for t in dtypes[:1]), kind])
+        short = f"{type_name(dtypes[0])} {kind}" if dtypes else kind
     return f"{module_tail(module)}, {short}" if module else short
-
-
-def _is_product(short: str) -> bool:
-    return any(part in short for part in ("mm", "linear", "matmul", "gemm", "Cijk", "xmma", "cutlass", "nvjet"))

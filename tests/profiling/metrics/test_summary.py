@@ -160,12 +160,6 @@ def test_more_than_the_peak_is_shown_and_explained_not_clipped(make):
     assert summary.mbu.note == "cache-resident or model wrong"
 
 
-def test_peaks_of_a_busy_machine_are_told(make):
-    records = [make.started(), make.loaded(), peaks(disturbed="other processes used 80 % of a core")]
-    records += [make.samples([10.0], context=(9,)), make.done(0)]
-    assert any("while other processes used 80 %" in warning for warning in summarise(records).warnings)
-
-
 def test_without_a_peak_utilisation_is_unknown_but_the_rate_is_known(make):
     records = [make.started(variant=Variant(precision="fp16")), make.loaded()]
     records += [peaks(unknown={"fp16": "no native FP16"}), make.samples([10.0], context=(9,)), make.done(0)]
