@@ -13,7 +13,7 @@ from torch import Tensor
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, Machine
-from gptscope.models.loaders import load_model
+from gptscope.models.loaders import fetch_model, load_model
 from gptscope.models.prepare import prepare
 
 NEW_TOKENS = 32
@@ -209,3 +209,17 @@ def test_tied_models_share_one_matrix_and_count_it_once(make_pair: Callable[[str
         model = ours(make_pair(case))
         assert (model.lm_head.weight is model.embed.weight) == model.config.tie_embeddings
         assert sum(parameter.numel() for parameter in model.parameters()) == model.config.parameter_count
+
+
+def test_bundled_model_equals_the_same_folder_in_transformers(transformers: Any) -> None:
+    folder = fetch_model("bundled")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    loaded = load_model("bundled")
+    assert loaded.tokenizer is not None
+    text = "The old man went down to the sea in the morning, and the waters were still."
+    ids = loaded.tokenizer.encode(text)
+    assert ids == transformers.AutoTokenizer.from_pretrained(folder)(text).input_ids
+    with torch.no_grad():
+        torch.testing.assert_close(
+            loaded.model(torch.tensor([ids])), theirs(torch.tensor([ids])).logits, atol=1e-4, rtol=0
+        )
