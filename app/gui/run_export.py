@@ -1,12 +1,12 @@
-"""A run into files: the same trace, JSON and tables as the command line writes."""
+"""A run into files, through the exporters that the command line uses too."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from gptscope.app.gui.library_access import LibraryAccess
-from gptscope.app.viewmodels.run_csv import kernel_csv, step_csv
 from gptscope.app.viewmodels.run_view import RunView
+from gptscope.profiling.export import export_json, export_kernels, export_steps, export_trace
 from gptscope.profiling.store.entries import RunEntry
 
 
@@ -18,7 +18,7 @@ class RunExporter:
     ending: str
     filter: str
     missing: Callable[[RunEntry, RunView], str]
-    write: Callable[[Path, RunEntry, LibraryAccess], None]
+    write: Callable[[Path, RunEntry, LibraryAccess], object]
 
 
 def _always(_entry: RunEntry, _run: RunView) -> str:
@@ -37,43 +37,21 @@ def _no_steps(_entry: RunEntry, run: RunView) -> str:
     return "" if run.first_step_ns is not None else "This run has no steps: it ended before the first one."
 
 
-def write_whole(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    part = file.with_name(file.name + ".part")
-    try:
-        part.write_bytes(data)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _write_trace(file: Path, entry: RunEntry, _library: LibraryAccess) -> None:
-    import gzip
-
+def _write_trace(file: Path, entry: RunEntry, _library: LibraryAccess) -> Path:
     assert entry.trace is not None
-    data = entry.trace.read_bytes()
-    write_whole(file, data if file.suffix == ".gz" else gzip.decompress(data))
+    return export_trace(entry.trace, file, overwrite=True)
 
 
-def _write_json(file: Path, entry: RunEntry, library: LibraryAccess) -> None:
-    from gptscope.app.cli.document import experiment_document
-    from gptscope.app.cli.json_output import encode_document
-
-    records = library.records(entry.experiment_id)
-    document = experiment_document(records, (entry.run_id,), kept_in=library.folder, not_kept=None)
-    write_whole(file, encode_document("experiment", document))
+def _write_json(file: Path, entry: RunEntry, library: LibraryAccess) -> Path:
+    return export_json(library.records(entry.experiment_id), file, entry.run_id, overwrite=True)
 
 
-def _write_kernels(file: Path, entry: RunEntry, library: LibraryAccess) -> None:
-    write_whole(file, kernel_csv(library.records(entry.experiment_id), entry.run_id).encode("utf-8"))
+def _write_kernels(file: Path, entry: RunEntry, library: LibraryAccess) -> Path:
+    return export_kernels(library.records(entry.experiment_id), file, entry.run_id, overwrite=True)
 
 
-def _write_steps(file: Path, entry: RunEntry, library: LibraryAccess) -> None:
-    write_whole(file, step_csv(library.records(entry.experiment_id), entry.run_id).encode("utf-8"))
+def _write_steps(file: Path, entry: RunEntry, library: LibraryAccess) -> Path:
+    return export_steps(library.records(entry.experiment_id), file, entry.run_id, overwrite=True)
 
 
 EXPORTERS: dict[str, RunExporter] = {

@@ -251,6 +251,7 @@ class MainWindow(QMainWindow):
 
     def _on_opened(self) -> None:
         self.show_view(LIVE)
+        self._show_title()
         self._show_workload()
         self._on_redraw()
 
@@ -266,6 +267,21 @@ class MainWindow(QMainWindow):
         for action_id, enabled in (("run", not running), ("demo", not running), ("stop", running)):
             self.actions_by_id[action_id].setEnabled(enabled)
         self._show_exports()
+        self._show_title()
+
+    def _show_title(self) -> None:
+        """The task bar tells how the run stands, too."""
+        view = self.controller.experiment
+        if view is None or view.experiment is None:
+            self.setWindowTitle("gptscope")
+            return
+        what = f"{view.experiment.model.rsplit('/', 1)[-1]}, {view.experiment.workload.kind}"
+        if self.controller.running:
+            state = "Running"
+        else:
+            outcome = view.finished.outcome if view.finished is not None else "interrupted"
+            state = {"done": "Finished", "cancelled": "Stopped", "failed": "Failed"}.get(outcome, "Interrupted")
+        self.setWindowTitle(f"{state}: {what} - gptscope")
 
     def _tell_end(self) -> None:
         view = self.controller.experiment

@@ -1,8 +1,8 @@
 """Everything about one chosen kernel, as name and value lines."""
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit, short_name
-from gptscope.app.viewmodels.kernel_table import row_key
+from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
+from gptscope.app.viewmodels.kernel_match import row_key, shown_name
 from gptscope.profiling.metrics.mfu_mbu import memory_peak_gbps
 from gptscope.profiling.records import EvidenceReport, KernelRow, Peaks, Profile
 
@@ -27,7 +27,8 @@ def kernel_lines(row: KernelRow, profile: Profile, peaks: Peaks | None, kind: st
     share_of_peak = gbps / peak if gbps is not None and peak else None
     intensity = row.flops / row.bytes if row.flops is not None and row.bytes else None
     return (
-        ("Kernel", short_name(row.name)),
+        ("Kernel", shown_name(row)),
+        ("Operator", row.name),
         ("Category", category_title(row.category)),
         ("Module", row.module or "n/a: outside any module"),
         ("Shapes", row.input_shapes or f"n/a: {no_shapes}"),

@@ -4,17 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit, short_name
+from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
+from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name
 from gptscope.app.viewmodels.tables import Column, Table
 from gptscope.profiling.metrics.mfu_mbu import memory_peak_gbps
 from gptscope.profiling.records import KernelRow, Peaks, Profile
 
 NO_PROFILE = "Kernels appear here after a profiled run: press Run, or reopen one from History."
-
-
-def row_key(row: KernelRow) -> str:
-    """Identity of a kernel across panes."""
-    return f"{row.name}|{row.module}"
 
 
 def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks | None, kind: str) -> Table:
@@ -32,11 +28,10 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
     peak, _ = memory_peak_gbps(peaks)
     of_peak = gbps / peak if peak else np.full(len(rows), np.nan)
     share = _floats([row.share for row in rows])
-    base = _base_ms(baseline)
-    base_ms = _floats([base.get((row.name, row.module), np.nan) for row in rows])
+    base_ms = _floats([np.nan if ms is None else ms for ms in baseline_ms(rows, baseline)])
     with np.errstate(divide="ignore", invalid="ignore"):
         speedup = np.where(self_ms > 0, base_ms / self_ms, np.nan)
-    names = [short_name(row.name) for row in rows]
+    names = [shown_name(row) for row in rows]
     columns = [
         Column(title="Kernel", values=names, text=lambda i: names[i], width=240, stretch=True),
         Column(
@@ -114,7 +109,7 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
         rows=len(rows),
         categories=[row.category for row in rows],
         keys=[row_key(row) for row in rows],
-        searched=[f"{row.name} {row.category} {row.module} {row.input_shapes}".casefold() for row in rows],
+        searched=[f"{row.label} {row.name} {row.category} {row.module} {row.input_shapes}".casefold() for row in rows],
         footer=tuple(footer),
         default_sort=4,
         empty=NO_PROFILE,
@@ -194,17 +189,6 @@ def starred(module: str) -> str:
 def _headings(unit: str) -> tuple[Column, ...]:
     titles = ("Kernel", "Category", "Module", "Calls", "Self ms", f"Share of {unit}")
     return tuple(Column(title=title, values=(), text=lambda _i: "", width=120) for title in titles)
-
-
-def _base_ms(baseline: Profile | None) -> dict[tuple[str, str], float]:
-    if baseline is None:
-        return {}
-    steps = max(baseline.steps, 1)
-    table: dict[tuple[str, str], float] = {}
-    for row in baseline.kernels:
-        key = (row.name, row.module)
-        table[key] = table.get(key, 0.0) + row.self_time_us / 1e3 / steps
-    return table
 
 
 def _gbps(row: KernelRow) -> float:

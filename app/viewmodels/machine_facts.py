@@ -45,6 +45,8 @@ def _bandwidth(peaks: Peaks | None) -> MachineFact:
     text = (
         f"read {fmt.number(peaks.read_gbps)} GB/s, copy {fmt.number(peaks.copy_gbps)} GB/s with {peaks.threads} threads"
     )
+    if peaks.disturbed is not None:
+        return MachineFact("Memory bandwidth", f"{text}; too low: {peaks.disturbed}", "later", "Measure")
     return MachineFact("Memory bandwidth", text, "yes")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels.kernel_match import baseline_ms, shown_name
 from gptscope.profiling.records import KernelRow, Profile
 
 CATEGORY_TITLES = {
@@ -66,19 +67,12 @@ def category_title(category: str) -> str:
     return CATEGORY_TITLES.get(category, category)
 
 
-def short_name(name: str) -> str:
-    """Shorten by meaning before letters: namespaces first."""
-    return name.removeprefix("aten::").removeprefix("at::native::").removeprefix("void ")
-
-
 def build(profile: Profile | None, baseline: Profile | None, *, rows: int = 9) -> KernelTimes | None:
     """The longest kernels of a profile beside the same kernels of the baseline; None without a profile."""
     if profile is None:
         return None
-    merged = _merged(profile)
-    base = _merged(baseline) if baseline is not None else {}
-    longest = sorted(merged.values(), key=lambda row: -row.ms)
-    shown = [Row(r.name, r.category, r.ms, base[r.name].ms if r.name in base else None) for r in longest[:rows]]
+    longest = sorted(_merged(profile, baseline), key=lambda row: -row.ms)
+    shown = longest[:rows]
     slices, base_slices = _slices(profile), _slices(baseline) if baseline is not None else ()
     rest = longest[rows:]
     top = ", ".join(f"{row.name} {fmt.number(row.ms)} ms" for row in shown[:3])
@@ -95,15 +89,15 @@ def build(profile: Profile | None, baseline: Profile | None, *, rows: int = 9) -
     )
 
 
-def _merged(profile: Profile) -> dict[str, Row]:
-    """Rows of equal name (different shapes or modules) together."""
+def _merged(profile: Profile, baseline: Profile | None) -> list[Row]:
+    """Rows that people would call the same (other shapes or layers) together."""
     table: dict[str, Row] = {}
-    for kernel in profile.kernels:
-        name = short_name(kernel.name)
-        earlier = table.get(name)
-        ms = _per_step_ms(kernel, profile)
-        table[name] = Row(name, kernel.category, ms + (earlier.ms if earlier else 0.0), None)
-    return table
+    for kernel, base_ms in zip(profile.kernels, baseline_ms(profile.kernels, baseline), strict=True):
+        name, ms = shown_name(kernel), _per_step_ms(kernel, profile)
+        earlier = table.get(name, Row(name, kernel.category, 0.0, None))
+        known = [value for value in (earlier.base_ms, base_ms) if value is not None]
+        table[name] = Row(name, kernel.category, earlier.ms + ms, sum(known) if known else None)
+    return list(table.values())
 
 
 def _slices(profile: Profile) -> tuple[Slice, ...]:

@@ -21,6 +21,8 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from tests_app_streams import FUSED, INSPECTED, PLAIN, UNIX, experiment_records
 
+RMS_KEY = "rms_norm|blocks.*.norm|[1, 576] [3072, 576]"
+
 
 def run_all(window: MainWindow, session: Any, records: list[Any] | None = None) -> None:
     window.controller.run()
@@ -213,9 +215,9 @@ def test_profile_links_table_roofline_and_inspector(window: MainWindow, session:
     profile = window.profile
     assert profile is not None
     assert profile.kernels.columns.rowCount() == 10
-    profile.choose("rms_norm|blocks.*.norm")
-    assert profile.kernels.chosen_key() == "rms_norm|blocks.*.norm"
-    assert profile.roofline.canvas.chosen_key == "rms_norm|blocks.*.norm"
+    profile.choose(RMS_KEY)
+    assert profile.kernels.chosen_key() == RMS_KEY
+    assert profile.roofline.canvas.chosen_key == RMS_KEY
     assert profile.inspector._title.text() == "rms_norm"
     assert profile.modules.chosen_key() == "blocks.*.norm"
     profile.filter.setText("gemm mlp")

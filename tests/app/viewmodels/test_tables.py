@@ -1,11 +1,14 @@
+import msgspec
 import numpy as np
 from gptscope.app.viewmodels.fuzzy import best_matches
 from gptscope.app.viewmodels.help_texts import help_for, help_texts
 from gptscope.app.viewmodels.history_table import history_table
 from gptscope.app.viewmodels.inspect_kernel import find, kernel_lines
-from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, row_key, starred
+from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name
+from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
 from gptscope.app.viewmodels.machine_facts import machine_facts
 from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows
+from gptscope.profiling.records import KernelRow
 from tests_app_streams import CAPABILITIES, PEAKS, profile
 
 
@@ -100,3 +103,32 @@ def test_finding_prefers_words_over_letters() -> None:
     assert best_matches("rtd", items, str) == ["Run the demo"]
     assert best_matches("", items, str) == items
     assert best_matches("zzz", items, str) == []
+
+
+def kernel(name: str, module: str, shapes: str, us: float = 10.0, label: str = "") -> KernelRow:
+    return KernelRow(
+        name=name,
+        category="gemm",
+        calls=1,
+        self_time_us=us,
+        total_time_us=us,
+        share=1,
+        module=module,
+        input_shapes=shapes,
+        label=label,
+    )
+
+
+def test_no_time_of_the_baseline_is_given_to_two_kernels() -> None:
+    ours = [kernel("mm", "up", "1"), kernel("mm", "up", "2"), kernel("mm", "down", "9"), kernel("new", "", "")]
+    theirs = msgspec.structs.replace(
+        profile("b", steps=1),
+        kernels=(kernel("mm", "up", "1", 4000), kernel("mm", "up", "3", 2000), kernel("mm", "down", "7", 1000)),
+    )
+    assert baseline_ms(ours, theirs) == [4.0, None, 1.0, None]
+    assert baseline_ms(ours, None) == [None] * 4
+
+
+def test_a_kernel_is_called_by_its_label_else_without_namespaces() -> None:
+    assert shown_name(kernel("aten::mm", "", "", label="mlp.down, bf16 GEMV")) == "mlp.down, bf16 GEMV"
+    assert shown_name(kernel("aten::mm", "", "")) == "mm"
