@@ -13,7 +13,7 @@ from gptscope.profiling.trace.names import collapse_layers, row_label
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, Inputs, Tensor, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import TraceTable
+from gptscope.profiling.trace.table import GENERATED_PREFIX, TraceTable
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
 from gptscope.profiling.trace.work import Work, work_in
 
@@ -216,7 +216,8 @@ class _Categories:
     def of_work(self, row: int, owner: int, module: int) -> str:
         """Category of one entry of work."""
         if row == owner:
-            return self._operator(row)
+            generated = self._trace.names[self._trace.name[row]].startswith(GENERATED_PREFIX)
+            return "elementwise" if generated else self._operator(row)  # fused pointwise loops and reductions
         name = self._trace.names[self._trace.name[row]]
         by_owner = self._operator(owner) if owner >= 0 else "other"
         own = category_by_name(name)

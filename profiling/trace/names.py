@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from gptscope.profiling.trace.table import GENERATED_PREFIX
+
 _LAYER = re.compile(r"^((?:\w+\.)*?(?:blocks|layers|h))\.\d+(?=\.|$)")
 TYPE_NAMES: dict[str, str] = {
     "float": "fp32",
@@ -45,6 +47,8 @@ def type_name(profiler_type: str) -> str:
 @lru_cache(maxsize=65536)
 def short_name(name: str) -> str:
     """An operator without its namespace, a C++ kernel without its templates and arguments, at most 60 characters."""
+    if name.startswith(GENERATED_PREFIX):
+        return f"generated code {name.removeprefix(GENERATED_PREFIX).strip('# ')[:8]}"
     if ("::" not in name and "<" not in name and "(" not in name) or name.startswith(("Memcpy ", "Memset ")):
         return _elided(name)
     if re.fullmatch(r"[\w]+::[\w.]+", name):

@@ -24,6 +24,8 @@ OLD_CATEGORIES = {
 }
 """Names before PyTorch 1.11."""
 STEP_PREFIX = "ProfilerStep#"
+GENERATED_PREFIX = "## Call CompiledFxGraph"
+"""A call of code that torch.compile generated: recorded as an annotation, but on a CPU its loops are work."""
 
 
 class Track(NamedTuple):
@@ -99,12 +101,15 @@ class TraceTable:
         return self.in_categories(*GPU_CATEGORIES) & ~self.unfinished
 
     def operators(self) -> Bools:
-        """Which rows are operators on the CPU; profiler steps are not, though old traces file them there."""
-        return self.in_categories("cpu_op") & ~self.named_like(STEP_PREFIX)
+        """Which rows are operators on the CPU, generated code included.
+
+        Profiler steps are not, though old traces file them there.
+        """
+        return (self.in_categories("cpu_op") & ~self.named_like(STEP_PREFIX)) | self.named_like(GENERATED_PREFIX)
 
     def annotations(self) -> Bools:
         """Which rows are ranges that a program marked on the CPU: containers, not work."""
-        return self.in_categories("user_annotation")
+        return self.in_categories("user_annotation") & ~self.named_like(GENERATED_PREFIX)
 
     def parsed(self, text: int) -> Any:
         """The value of one of `texts`; None when nothing was recorded or it is no JSON."""

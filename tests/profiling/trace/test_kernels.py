@@ -184,6 +184,20 @@ def test_self_time_is_never_negative_even_when_a_child_outlasts_its_parent(write
     assert min(rows.values()) >= 0
 
 
+def test_generated_code_is_work_on_a_cpu(write_trace):
+    call = "## Call CompiledFxGraph fy4y2qzlul ##"
+    events = [
+        event("Torch-Compiled Region: 0/0", "cpu_op", 0, 100),
+        event(call, "user_annotation", 20, 70),
+        event("aten::mm", "cpu_op", 30, 40, **mm_args(1, 8)),
+    ]
+    rows = {row.name: row for row in kernel_table(read_kineto(write_trace(events)))}
+    assert rows[call].self_time_us == pytest.approx(30.0)
+    assert (rows[call].label, rows[call].category) == ("generated code fy4y2qzl", "elementwise")
+    assert rows["Torch-Compiled Region: 0/0"].self_time_us == pytest.approx(30.0)
+    assert rows["aten::mm"].category == "GEMM"
+
+
 def test_an_empty_trace_has_an_empty_table(write_trace):
     trace = read_kineto(write_trace([]))
     assert kernel_table(trace) == []
