@@ -2,7 +2,7 @@
 
 import argparse
 
-from gptscope.app.cli.options import DEVICES, UsageError, add_json_option
+from gptscope.app.cli.options import DEVICES, add_json_option, checked_threads
 
 
 class BenchMachine:
@@ -18,8 +18,7 @@ class BenchMachine:
         add_json_option(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        if args.threads is not None and args.threads < 1:
-            raise UsageError(f"--threads is {args.threads}, but it must be 1 or more.")
+        checked_threads(args.threads)
         from gptscope.app.cli import console
         from gptscope.app.cli.json_output import JsonOutput
         from gptscope.app.cli.machine_report import print_peaks

@@ -49,7 +49,7 @@ def _print_verdict(
 ) -> None:
     mark, style = _MARKS[verdict.kind]
     console.line(f"{mark} {letter} ({candidate.name or 'not started'}): {verdict.title}", style)
-    console.line(f"  {verdict.sentence}")
+    console.line(f"  {verdict.sentence.removeprefix(f'{verdict.title}: ')}")
     if candidate.tokens_per_s is not None and baseline.tokens_per_s is not None:
         console.line(
             f"  It {_DOES[candidate.headline]} {f.number(candidate.tokens_per_s.value)} tokens per second, "

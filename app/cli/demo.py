@@ -36,8 +36,7 @@ class Demo:
         options.add_output_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        if args.threads is not None and args.threads < 1:
-            raise options.UsageError(f"--threads is {args.threads}, but it must be 1 or more.")
+        options.checked_threads(args.threads)
 
         from gptscope.app.cli.compare_report import print_comparison
         from gptscope.app.cli.measuring import Measuring

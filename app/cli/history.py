@@ -32,6 +32,7 @@ examples:
         show_all.add_argument("--deleted", action="store_true", help="the deleted runs instead")
         show = actions.add_parser("show", help="what `run` printed")
         show.add_argument("run", metavar="RUN", help=_RUN_HELP)
+        show.add_argument("--experiment", action="store_true", help="its whole experiment, as `compare` printed it")
         export = actions.add_parser("export", help="write a run as JSON, trace or CSV")
         export.add_argument("run", metavar="RUN", help=_RUN_HELP)
         add_file_options(export)
@@ -85,14 +86,19 @@ def _list(args: argparse.Namespace, library: "Library") -> None:
 
 
 def _show(args: argparse.Namespace, library: "Library") -> None:
-    from gptscope.app.cli.history_report import print_entry
+    from gptscope.app.cli.compare_report import print_comparison
+    from gptscope.app.cli.history_report import experiment_runs, print_entry
     from gptscope.app.cli.json_output import JsonOutput
 
     output = JsonOutput(args.json)
     entry = library.find(args.run)
     records = list(library.open_experiment(entry.experiment_id))
-    print_entry(output.console(), entry, records)
-    output.write_experiment(records, (entry.run_id,), kept_in=library.folder)
+    run_ids = experiment_runs(records) if args.experiment else (entry.run_id,)
+    if len(run_ids) > 1:
+        print_comparison(output.console(), records, run_ids)
+    else:
+        print_entry(output.console(), entry, records)
+    output.write_experiment(records, run_ids, kept_in=library.folder)
 
 
 def _export(args: argparse.Namespace, library: "Library") -> None:

@@ -8,7 +8,7 @@ import msgspec
 from gptscope.app.cli.console import Cell, Column, Console, Style
 from gptscope.app.cli.run_report import print_run
 from gptscope.app.viewmodels import formatting as f
-from gptscope.profiling.records import Record
+from gptscope.profiling.records import ExperimentStarted, Record, RunStarted
 from gptscope.profiling.store.entries import RunEntry
 from gptscope.profiling.store.library import Library
 
@@ -79,6 +79,13 @@ def print_entry(console: Console, entry: RunEntry, records: Sequence[Record]) ->
     console.line()
     console.line(f"Trace     {entry.trace if entry.trace is not None else 'n/a: none arrived whole'}")
     console.line(f"Repeat    {entry.command}")
+
+
+def experiment_runs(records: Sequence[Record]) -> tuple[str, ...]:
+    """The runs of an experiment that are in its records (purged ones are not), baseline first."""
+    started = next((record for record in records if isinstance(record, ExperimentStarted)), None)
+    there = {record.run_id for record in records if isinstance(record, RunStarted)}
+    return tuple(run_id for run_id in started.run_ids if run_id in there) if started is not None else ()
 
 
 def list_document(entries: Sequence[RunEntry]) -> list[dict[str, Any]]:

@@ -26,8 +26,8 @@ class Keeping:
     """Hands a run's records to the library, if there is one that can take them.
 
     Attributes:
-        folder: The library's folder; None when nothing is kept.
-        reason: Why nothing is kept; None when it is.
+        folder: The library's folder; None when nothing can be kept.
+        reason: Why not everything is kept; None when it is.
         given: Whether `--library` named the folder.
         notices: What a person should know about the library before the run.
     """

@@ -13,6 +13,9 @@ from gptscope.app.cli.session import Outcome, failure_error, run_experiment
 from gptscope.app.cli.trace_output import TraceOutput
 from gptscope.profiling.experiment import Experiment
 
+_SHOWN_ID = 12
+"""Characters of a run's id that are enough to find it."""
+
 
 class Measuring:
     """One experiment from checked targets to its exit code.
@@ -80,10 +83,10 @@ class Measuring:
         self.out.line()
         for path in written:
             self.out.line(f"Written: {path}", "dim")
-        if self._keeping.folder is None:
-            self.out.line(f"Not kept: {self._keeping.reason}.", "warn")
+        if self._keeping.reason is not None:
+            self.out.line(f"Not kept: {self._keeping.reason.removesuffix('.')}.", "warn")
             return
-        run_id = outcome.run_ids[-1]
+        run_id = outcome.run_ids[-1][:_SHOWN_ID]
         library = f" --library {self._keeping.folder}" if self._keeping.given else ""
         self.out.line(f"Kept in {self._keeping.folder} as {', '.join(outcome.run_ids)}", "dim")
         self.out.line(f"  gptscope history show {run_id}{library}", "dim")

@@ -9,6 +9,8 @@ from gptscope.profiling.experiment import DEFAULT_SEED, KV_CACHES, Experiment, V
 
 WORKLOADS = ("train", "prefill", "decode", "generate")
 DEVICES = ("auto", "cpu", "cuda")
+MOST_THREADS = 1024
+"""Thread pools crash with some ten thousand; nothing that exists gains from more than this."""
 _SPEC_KEYS = ("precision", "fuse", "kv-cache", "threads", "name")
 _DEFAULTS = Workload()
 
@@ -127,7 +129,7 @@ def variant_from(args: argparse.Namespace) -> Variant:
         precision=args.precision.lower(),
         fusions=parse_fusions(args.fuse, separators=","),
         kv_cache=args.kv_cache,
-        threads=_checked_threads(args.threads),
+        threads=checked_threads(args.threads),
     )
 
 
@@ -224,10 +226,15 @@ def _threads_from(text: str, option: str) -> int:
         threads = int(text)
     except ValueError as error:
         raise UsageError(f"{option}: threads={text} is not a whole number.") from error
-    return _checked_threads(threads) or 1
+    return checked_threads(threads) or 1
 
 
-def _checked_threads(threads: int | None) -> int | None:
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads is {threads}, but it must be 1 or more.")
+def checked_threads(threads: int | None) -> int | None:
+    """The number of threads as it was given.
+
+    Raises:
+        UsageError: it is impossible.
+    """
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise UsageError(f"threads is {threads}, but it must be between 1 and {MOST_THREADS}.")
     return threads

@@ -34,7 +34,7 @@ class TraceOutput:
                 self.written[chunk.run_id] = export_trace(part, path, overwrite=True)
                 part.unlink()
         except (OSError, ExportError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+            reason = f"{error.strerror}." if isinstance(error, OSError) else str(error)
             self._failed[chunk.run_id] = f"The trace could not be written to {path}: {reason}"
             with contextlib.suppress(OSError):
                 part.unlink()

@@ -77,7 +77,8 @@ class Recorder:
         self._write()
         self._stream.close()
         if not self._stream.is_written():
-            self._tell(f"The last records were not kept in the library {self._folder}.")
+            kept = "None of this run's records were" if self._stream.is_new() else "The last records were not"
+            self._tell(f"{kept} kept in the library {self._folder}.")
         for turn in waiting:
             turn.set()
 

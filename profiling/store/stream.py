@@ -78,6 +78,10 @@ class RecordStream:
         """True when everything that was taken is in the file."""
         return self._written == len(self._items) and not self._interrupted and not self._headlines
 
+    def is_new(self) -> bool:
+        """True while nothing of what is held in memory is in the file."""
+        return self._written == 0
+
     def rewind(self) -> None:
         """Write everything that is still in memory again, into what is now the library's file."""
         self._written = 0

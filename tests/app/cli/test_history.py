@@ -78,6 +78,12 @@ def test_a_kept_run_shows_what_was_printed(history) -> None:
     assert json.loads(history("show", "e1-b", "--json", "-"))["baseline_run_id"] == "e1-a"
 
 
+def test_a_whole_experiment_shows_as_compare_printed_it(history) -> None:
+    text = history("show", "e1-a", "--experiment")
+    assert text.startswith("✓ B (BF16, attention, static KV): Faster, same output")
+    assert len(json.loads(history("show", "e1-a", "--experiment", "--json", "-"))["verdicts"]) == 1
+
+
 def test_exports_write_trace_tables_and_json(history, tmp_path: Path) -> None:
     names = {name: tmp_path / name for name in ("t.json.gz", "t.json", "k.csv", "r.json")}
     history(

@@ -69,6 +69,15 @@ def test_candidates_of_a_finished_experiment_have_their_verdict(folder: Path, st
         assert candidate.headline.verdict == "Faster, output not compared"
 
 
+def test_a_fault_in_the_numbers_costs_no_records(folder: Path, stream, monkeypatch, caplog) -> None:
+    monkeypatch.setattr("gptscope.profiling.metrics.summary.summarise", lambda *_args: 1 // 0)
+    with Library(folder) as library:
+        keep(folder, stream())
+        assert list(library.open_experiment("e1")) == stream()
+        assert library.find("e1-a").headline.tokens_per_second is None
+    assert "could not be made" in caplog.text
+
+
 def test_broken_numbers_and_odd_texts_survive(folder: Path, stream) -> None:
     odd = StepSamples(
         run_id="e1-a",
