@@ -5,6 +5,7 @@ from gptscope.app.cli.command import Command
 from gptscope.app.cli.compare import Compare
 from gptscope.app.cli.demo import Demo
 from gptscope.app.cli.doctor import Doctor
+from gptscope.app.cli.gui import Gui
 from gptscope.app.cli.history import History
 from gptscope.app.cli.models import Models
 from gptscope.app.cli.run import Run
@@ -17,4 +18,5 @@ COMMANDS: dict[str, Command] = {
     "history": History(),
     "doctor": Doctor(),
     "bench-machine": BenchMachine(),
+    "gui": Gui(),
 }

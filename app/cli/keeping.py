@@ -28,6 +28,7 @@ class Keeping:
     Attributes:
         folder: The library's folder; None when nothing can be kept.
         reason: Why not everything is kept; None when it is.
+        asked_not_to: Whether `--no-keep` was given.
         given: Whether `--library` named the folder.
         notices: What a person should know about the library before the run.
     """
@@ -41,6 +42,7 @@ class Keeping:
         self.folder: Path | None = None
         self.reason: str | None = None
         self.notices: tuple[str, ...] = ()
+        self.asked_not_to: bool = args.no_keep
         self.given = args.library is not None
         self._recorder: Recorder | None = None
         if args.no_keep:

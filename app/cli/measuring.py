@@ -84,7 +84,8 @@ class Measuring:
         for path in written:
             self.out.line(f"Written: {path}", "dim")
         if self._keeping.reason is not None:
-            self.out.line(f"Not kept: {self._keeping.reason.removesuffix('.')}.", "warn")
+            wanted = self._keeping.asked_not_to
+            self.out.line(f"Not kept: {self._keeping.reason.removesuffix('.')}.", "dim" if wanted else "warn")
             return
         run_id = outcome.run_ids[-1][:_SHOWN_ID]
         library = f" --library {self._keeping.folder}" if self._keeping.given else ""

@@ -76,7 +76,7 @@ class BarView:
         bar = self._bar or self._start()
         what = (progress.phase, who)
         if what not in self._tasks:
-            self._tasks[what] = bar.add_task("", total=None, amount="")
+            self._tasks[what] = bar.add_task(self._console.text(describe(progress, who)), total=None, amount="")
         for other, task in self._tasks.items():  # variants take turns: only the one at work is shown
             bar.update(task, visible=other == what)
         bar.update(

@@ -110,14 +110,24 @@ def test_ctrl_c_outside_a_run_is_no_traceback(
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems always have a display")
-def test_without_a_display_the_window_says_what_to_run_instead() -> None:
-    result = run(DISPLAY="", WAYLAND_DISPLAY="", QT_QPA_PLATFORM="")
+@pytest.mark.parametrize("arguments", [(), ("gui", "--theme", "dark")])
+def test_without_a_display_the_window_says_what_to_run_instead(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments, DISPLAY="", WAYLAND_DISPLAY="", QT_QPA_PLATFORM="")
     assert result.returncode == 1
     assert "gptscope demo" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="uses head")
+def test_the_window_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+    monkeypatch.setattr("gptscope.app.gui.main.main", lambda options: given.append(list(options)) or 0)
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    assert main([]) == 0
+    assert main(["gui", "--theme", "light", "--library", "a b"]) == 0
+    assert given == [[], ["--theme=light", "--library=a b"]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uses bash")
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
     program = " ".join(PROGRAM)
 
