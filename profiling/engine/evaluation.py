@@ -156,7 +156,7 @@ async def compare(
     candidates: Sequence[VariantRun],
     limits: Limits,
     text: str,
-    on_progress: Callable[[int, int], None],
+    on_progress: Callable[[int, int, str], None],
 ) -> list[tuple[VariantRun, Quality | Exception]]:
     """Put the same windows and prompts to all and compare each candidate with the baseline.
 
@@ -183,7 +183,7 @@ async def compare(
                 results.append((run, error))
                 del sides[run.index]
         index += 1
-        on_progress(index, baseline.windows)
+        on_progress(index, baseline.windows, "windows")
     prompt = 0
     while prompt < baseline.prompts and sides:
         ours = await baseline.prompt(prompt)
@@ -197,6 +197,7 @@ async def compare(
             if ours is not None and theirs is not None:
                 comparison.add_prompt(ours, theirs)
         prompt += 1
+        on_progress(prompt, baseline.prompts, "prompts")
     return [*results, *((run, comparison.result()) for run, comparison in sides.values())]
 
 

@@ -95,5 +95,5 @@ class EvaluationStage:
                 self._outbox.put(failure_of(result, run.run_id))
                 run.incomplete = True
 
-    def _progress(self, done: int, total: int) -> None:
-        self._outbox.put(Progress(phase="evaluate", done=done, total=total, unit="windows"))
+    def _progress(self, done: int, total: int, unit: str) -> None:
+        self._outbox.put(Progress(phase="evaluate", done=done, total=total, unit=unit))

@@ -145,8 +145,7 @@ class ExperimentRun:
                 await self._profile(run)
         if self._experiment.quality:
             await self._evaluate().together()
-        for run in loaded:
-            await self._leave(run)
+        await self._leave(*(run for run in loaded if run.alive))
 
     async def _work_in_rounds(self, loaded: VariantRun) -> None:
         """Memory holds one worker only: alternate between whole loadings."""
@@ -167,7 +166,7 @@ class ExperimentRun:
                 await self._profile(run)
             if self._experiment.quality and run.alive:
                 await self._evaluate().alone(run, last_visit=visit.last)
-            if visit.last:
+            if visit.last and run.alive:
                 await self._leave(run)
             else:
                 await run.end_worker(kill=False, patience_s=self._limits.leave_s)
@@ -300,9 +299,10 @@ class ExperimentRun:
             self._evaluation = EvaluationStage(self._experiment, self._runs, self._outbox, self._limits)
         return self._evaluation
 
-    async def _leave(self, run: VariantRun) -> None:
-        if run.alive:
-            await run.end_worker(kill=False, patience_s=self._limits.leave_s)
+    async def _leave(self, *runs: VariantRun) -> None:
+        """All is done for these runs: let their workers go."""
+        await asyncio.gather(*(run.end_worker(kill=False, patience_s=self._limits.leave_s) for run in runs))
+        for run in runs:
             run.finish("done")
 
     def _watch(self, run: VariantRun) -> None:

@@ -86,6 +86,8 @@ class WorkerHandle:
         self._done: asyncio.Future[None] | None = None
         self._failure: Failure | None = None
         self._death: Failure | None = None
+        self._goodbye = asyncio.Event()
+        """It has said `Bye`, or has ended."""
         self._ended = asyncio.Event()
         self._expected_end = False
         self._muted = False
@@ -180,12 +182,12 @@ class WorkerHandle:
         return msgspec.structs.replace(self._death, message=message)
 
     async def leave(self, patience_s: float = _END_S) -> None:
-        """Let the worker end by itself; kill it when it does not."""
+        """Let the worker say goodbye, then end it: to tear down its libraries would take it seconds."""
         if self.usable:
             self._send(Leave())
             self._expected_end = True
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), patience_s)
+                await asyncio.wait_for(self._goodbye.wait(), patience_s)
         await self.kill()
 
     async def kill(self) -> None:
@@ -227,6 +229,7 @@ class WorkerHandle:
             if not self._expected_end and self._death is None:
                 self._death = self._describe_death(code)
             self._ended.set()
+            self._goodbye.set()
 
     async def _await_exit(self, process: asyncio.subprocess.Process) -> int | None:
         with contextlib.suppress(TimeoutError):
@@ -247,6 +250,7 @@ class WorkerHandle:
                 self._done.set_result(None)
         elif isinstance(record, Bye):
             self._expected_end = True
+            self._goodbye.set()
         elif not self._muted:
             if isinstance(record, Failure):
                 self._failure = record
