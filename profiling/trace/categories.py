@@ -40,10 +40,13 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("attention", r"scaled_dot_product|flash|fmha|attention|attn_fwd|attn_bwd|sdpa|paged_|fused_rope_attn"),
     ("optimizer", r"^optimizer\.|adam|multi_tensor_apply|_fused_sgd|\blamb_"),
     ("norm", r"layer_?norm|rms_?norm|batch_?norm|group_?norm|cudnn::bn_|_norm_kernel"),
-    ("quantize", r"quant|fp8|mxfp|nvfp4"),
     ("GEMM", r"gemm|gemv|cutlass|cublas|^cijk_|xmma|splitk|matmul|nvjet|tensorop|dot_kernel|addmm|\bb?mm\b"),
     ("GEMM", r"wgrad|dgrad|implicit_conv|convolve|winograd|cudnn.*conv|conv2d|_scudnn_|igemm"),
-    ("copy", r"memcpy|memset|direct_copy|catarray|copy|index_?select|gather|scatter|embedding|fillfunctor|arange"),
+    ("quantize", r"quant|fp8|mxfp|nvfp4"),
+    (
+        "copy",
+        r"transpose|memcpy|memset|direct_copy|catarray|copy|index_?select|gather|scatter|embedding|fillfunctor|arange",
+    ),
     ("reduction", r"reduce|softmax|triton_(?:red|per)_|argmax|argmin|cumsum|topk|sort|scan|nll_loss|cross_entropy"),
     ("elementwise", r"elementwise|triton_poi_|cpp_fused|functor|gelu|silu|rope|rotary|pointwise|dropout|act_and_mul"),
 )

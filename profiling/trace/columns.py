@@ -128,6 +128,9 @@ class ColumnBuilder:
         if ignored:
             self._health.add("ignored", "events with separate begin and end", count=sum(ignored.values()))
 
+        if start.size:
+            columns["device"] = self._devices(columns["device"], columns["category"], columns["track"])
+
         def integers(name: str) -> Int64:
             return columns[name][keep] if name in columns else np.empty(0, dtype=np.int64)
 
@@ -159,6 +162,12 @@ class ColumnBuilder:
             metadata=metadata,
             health=tuple(self._health.notes()),
         )
+
+    def _devices(self, device: Int64, category: Int32, track: Int32) -> Int64:
+        """Device numbers; device work that does not name its device has it as process id."""
+        on_device = np.array([c in GPU_CATEGORIES for c in self._categories.values], dtype=bool)
+        pids = [t.pid if isinstance(t.pid, int) and t.pid in _INT64 else -1 for t in self._tracks.values]
+        return np.where(on_device[category] & (device < 0), np.array(pids, dtype=np.int64)[track], device)
 
 
 def _within(value: int, missing: int) -> int:

@@ -92,6 +92,8 @@ def test_without_shapes_there_are_no_inputs():
         ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64", "GEMM"),
         ("void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128> >", "attention"),
         ("triton_poi_fused_add_0", "elementwise"),
+        ("_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", "GEMM"),
+        ("dynamic_per_token_quant_kernel", "quantize"),
         ("triton_red_fused_mean_1", "reduction"),
         ("Memcpy HtoD (Pageable -> Device)", "copy"),
         ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)", "norm"),

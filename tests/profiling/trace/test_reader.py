@@ -21,6 +21,7 @@ REAL = [
     "hta-gp100-gpuannot.json.gz",
     "hta-infer-rank1-oldcats.json.gz",
     "hta-mi250-rocm62-minitoy.json.gz",
+    "hta-largeint.json.gz",
     "hta-timeline-sampled.json.gz",
     "hta-callstack-nodur.json",
     "hta-cpuonly-rank34.json.gz",
