@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gptscope.profiling.trace.events import Args, Event, decode_digits, written
 from gptscope.profiling.trace.health import HealthReport
-from gptscope.profiling.trace.table import OLD_CATEGORIES, Bools, Int32, Int64, TraceTable, Track
+from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, TraceTable, Track
 
 EXACT_DOUBLE_US = 8.79e12
 """Below this many microseconds a double times 1000 rounds to the right nanosecond (2^53 / 1000, with room)."""
