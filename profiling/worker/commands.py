@@ -102,13 +102,12 @@ class Commands:
             raise RequestError(f"profile steps is {steps}, but it must be 1 or more.")
         variant, output = self._loaded(), self._output
         output.progress("profile", 0, steps, "steps")
-        unprofiled_ns = variant.unprofiled_ns()
         with temporary_folder() as folder:
             reporter = StepReporter(output, variant.run_id, "profile")
             variant.prepared.reset_counters()
             recording = capture.record(variant.bench, steps, folder, reporter)
             output.progress("profile", recording.steps, recording.steps, "steps")
-            slower = capture.overhead(recording.durations_ns, unprofiled_ns)
+            slower = capture.overhead(recording.durations_ns, variant.unprofiled_ns(recording.steps))
             profile = profile_report.profile_record(recording, slower, variant.run_id)
             output.emit(profile)
             output.emit(profile_report.evidence_record(variant.prepared, profile, variant.run_id))

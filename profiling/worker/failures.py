@@ -8,6 +8,13 @@ from gptscope.profiling.records import Failure, FailureKind
 
 _DISK_ERRORS = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([\d.]+) ?(\w*)")
+_COMPILE_ERRORS = {
+    "BackendCompilerFailed",
+    "InductorError",
+    "CppCompileError",
+    "InvalidCxxCompiler",
+    "TorchDynamoException",
+}
 _REPORT = "This is a fault in gptscope or in a library; please report it with the details."
 
 
@@ -48,6 +55,8 @@ def _classify(error: BaseException, doing: str) -> tuple[FailureKind, str]:
         return "disk", f"No space is left on the disk{where} ({doing}). Free some space and run again; {_KEPT}."
     if isinstance(error, ValueError):
         return "usage", str(error)
+    if names & _COMPILE_ERRORS:
+        return "internal", f"torch.compile failed while {doing}: {_first_line(error)}. Run without the fusion compile."
     if isinstance(error, ImportError):
         return "internal", f"A needed package cannot be loaded ({doing}): {error}. Run `gptscope doctor`."
     return "internal", f"Something failed while {doing}: {type(error).__name__}: {_first_line(error)}. {_REPORT}"

@@ -52,7 +52,7 @@ def command_line(experiment: Experiment, variant: Variant, *, device: str, threa
         "--threads", str(threads),
         "--seed", str(work.seed),
     ]  # fmt: skip
-    if work.prompt is not None:
+    if work.prompt is not None and work.kind == "generate":  # the option makes any workload `generate`
         words += ["--prompt", work.prompt]
     if experiment.profile_steps is not None:
         words += ["--profile-steps", str(experiment.profile_steps)]

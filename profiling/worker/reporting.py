@@ -11,7 +11,7 @@ from torch import Tensor
 
 Phase = Literal["warmup", "measure", "profile"]
 UNMEASURED_SLICE = -1
-_KEPT_DURATIONS = 4096
+_KEPT_DURATIONS = 1 << 16
 
 
 class StepReporter:
@@ -34,7 +34,7 @@ class StepReporter:
         self._output, self._run_id = output, run_id
         self.phase, self._number = phase, number
         self.durations_ns: dict[StepKind, list[int]] = {"train": [], "prefill": [], "decode": []}
-        """The latest durations of each kind of step."""
+        """Durations of each kind of step, the first ones."""
         self.steps = 0
         """Steps reported so far, of all kinds."""
 
@@ -77,5 +77,4 @@ class StepReporter:
         )
         self.steps += count
         kept = self.durations_ns[kind]
-        kept += laps.duration_ns
-        del kept[:-_KEPT_DURATIONS]
+        kept += laps.duration_ns[: _KEPT_DURATIONS - len(kept)]

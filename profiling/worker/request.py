@@ -128,15 +128,22 @@ def check_memory(
         NotEnoughMemoryError: It is more than is free; the message has the numbers.
     """
     needed = estimate_memory(config, work, lever_sizes(context))
-    free, where = free_memory(device)
-    on_device = needed.total - (needed.base if device.type == "cuda" else 0)
-    if on_device > free:
-        raise NotEnoughMemoryError(
-            f"{model} needs about {on_device / 1e9:.1f} GB for this run ({needed.sentence()}), but only "
-            f"{free / 1e9:.1f} GB of {where} are free. Use a smaller model, batch or context, a 16-bit precision, or "
-            "close other programs."
-        )
+    if device.type == "cuda":
+        _compare(model, needed.total - needed.base, needed, *free_memory(device))
+        # The loader reads the weights into the computer's memory first.
+        _compare(model, needed.weights + needed.base, needed, *free_memory(torch.device("cpu")))
+    else:
+        _compare(model, needed.total, needed, *free_memory(device))
     return needed
+
+
+def _compare(model: str, needed_bytes: int, estimate: MemoryEstimate, free_bytes: int, where: str) -> None:
+    if needed_bytes > free_bytes:
+        raise NotEnoughMemoryError(
+            f"{model} needs about {needed_bytes / 1e9:.1f} GB for this run ({estimate.sentence()}), but only "
+            f"{free_bytes / 1e9:.1f} GB of {where} are free. Use a smaller model, batch or context, a 16-bit "
+            "precision, or close other programs."
+        )
 
 
 def lever_sizes(context: LeverContext) -> LeverSizes:

@@ -209,8 +209,9 @@ class DecodeBench(Workbench):
             stream = self._stream if reporter.phase == "measure" else None
             self._begin(reporter, stream)
             self._advance(reporter, self.work.new_tokens - 1, stream)
-            if stream is not None:  # greedy text is the same every time
-                self._stream = None
+            if stream is not None:
+                stream.end()
+                self._stream = None  # greedy text is the same every time
 
     def warm(self, reporter: StepReporter, steps: int) -> None:
         if self.work.new_tokens == 1:
@@ -278,6 +279,11 @@ class FirstSequenceText:
         """Send the text of these tokens."""
         ids = torch.stack([token_B[0] for token_B in tokens_B]).tolist()
         self._output.emit(GeneratedText(run_id=self._run_id, text=self._text.add(ids), token_ids=tuple(ids)))
+
+    def end(self) -> None:
+        """Send what was kept back because it might have been half a character."""
+        if rest := self._text.rest():
+            self._output.emit(GeneratedText(run_id=self._run_id, text=rest, token_ids=()))
 
 
 def make_bench(

@@ -78,7 +78,7 @@ class TextStream:
     """Turns tokens that arrive one by one into text, never half a character.
 
     Byte-level tokenizers split characters between tokens, and some drop a leading space when they decode one token
-    alone. So all tokens since the last clean cut are decoded together.
+    alone. So all tokens are decoded together every time, and what is new at the end is shown.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -92,6 +92,13 @@ class TextStream:
         text = self._tokenizer.decode(self._ids)
         if text.endswith("\N{REPLACEMENT CHARACTER}"):
             return ""
+        return self._show(text)
+
+    def rest(self) -> str:
+        """What is left at the end, also half a character."""
+        return self._show(self._tokenizer.decode(self._ids))
+
+    def _show(self, text: str) -> str:
         new = text[self._shown :]
         self._shown = len(text)
         return new

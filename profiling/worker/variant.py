@@ -43,8 +43,8 @@ class LoadedVariant:
     tokenizer: Tokenizer | None
     measuring: bool = False
     """True from the first measured slice on."""
-    measured_ns: dict[StepKind, list[int]] = field(default_factory=dict)
-    """Durations of measured steps, for the profiler's overhead."""
+    _measured_ns: list[list[int]] = field(default_factory=list)
+    """Durations of the bench's kind of step, one list per slice, for the profiler's overhead."""
     _examiner: Examiner | None = None
 
     @property
@@ -58,13 +58,16 @@ class LoadedVariant:
         return self._examiner
 
     def keep_durations(self, durations_ns: Mapping[StepKind, list[int]]) -> None:
-        """Remember measured steps."""
-        for kind, values in durations_ns.items():
-            self.measured_ns.setdefault(kind, []).extend(values)
+        """Remember the measured steps of one slice."""
+        self._measured_ns.append(list(durations_ns[self.bench.kind]))
 
-    def unprofiled_ns(self) -> list[int]:
-        """Durations to compare profiled ones with; measured now when no slice was run."""
-        known = self.measured_ns.get(self.bench.kind, [])
+    def unprofiled_ns(self, steps: int) -> list[int]:
+        """Durations to compare with `steps` profiled ones; measured now when no slice was run.
+
+        Decode steps grow with the text, so only those at the same places of a sequence are taken.
+        """
+        first = steps if self.bench.kind == "decode" else None
+        known = [duration for one in self._measured_ns for duration in one[:first]]
         return known or [_time_once(self.bench)]
 
 
@@ -113,6 +116,8 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     place = _announce(command, variant, output, environment)
     start_s = time.time() - psutil.Process().create_time()
     begun_s = time.monotonic()
+    if work.prompt is not None and work.kind != "generate":
+        output.warn(f"The prompt is not used: the workload {work.kind} reads {work.context} tokens of its own.")
     output.progress("load", 0, 0, note=f"reading {command.experiment.model}")
     plan = _plan(command.experiment.model, variant, work, place)
     recipe = RECIPES[plan.context.precision]

@@ -14,6 +14,7 @@ from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.scopes import module_scopes
 from gptscope.profiling.worker.steps import DecodeBench, TrainBench
 from gptscope.profiling.worker.texts import TokenSource
+from gptscope.profiling.worker.variant import LoadedVariant
 
 
 def decode_bench(kit, **levers) -> DecodeBench:
@@ -139,3 +140,11 @@ def test_scopes_leave_no_hooks_behind_also_after_an_error(kit):
 
 def test_overhead_is_the_ratio_of_medians():
     assert capture.overhead([30, 10, 20], [10, 10, 1000]) == 2.0
+
+
+def test_decode_steps_are_compared_with_those_at_the_same_place_of_a_sequence(kit):
+    variant = LoadedVariant("r", Workload(), kit.prepared(), decode_bench(kit), TokenSource(None, 9, 1), None)
+    assert len(variant.unprofiled_ns(3)) == 1, "without measured slices one step is timed now"
+    for offset in (0, 100):
+        variant.keep_durations({"train": [], "prefill": [7], "decode": [offset + place for place in range(9)]})
+    assert variant.unprofiled_ns(3) == [0, 1, 2, 100, 101, 102]

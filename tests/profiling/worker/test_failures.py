@@ -9,6 +9,10 @@ from gptscope.models.loaders import ModelError, OfflineError
 from gptscope.profiling.worker.failures import NotEnoughMemoryError, RequestError, failure_of
 
 
+class InductorError(RuntimeError):
+    """Named like the compiler's own, whose import takes seconds."""
+
+
 def raised(error: Exception) -> Exception:
     """The error with a traceback."""
     with pytest.raises(type(error)) as caught:
@@ -27,6 +31,11 @@ def raised(error: Exception) -> Exception:
         (NotEnoughMemoryError("needs 25 GB"), "memory", "needs 25 GB"),
         (MemoryError(), "memory", "Memory ran out while measuring"),
         (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), "disk", "/tmp/x"),
+        (
+            type("InductorError", (RuntimeError,), {})("CppCompileError: C++ compile error"),
+            "internal",
+            "fusion compile",
+        ),
         (ImportError("libfoo.so"), "internal", "libfoo.so"),
         (RuntimeError("odd\nthing"), "internal", "RuntimeError: odd."),
         (AssertionError(), "internal", "no message"),

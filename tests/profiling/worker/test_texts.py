@@ -67,3 +67,10 @@ def test_streamed_pieces_are_the_whole_text_and_never_half_a_character(kit):
     assert "".join(pieces) == text
     assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in pieces)
     assert "" in pieces
+
+
+def test_what_is_left_at_the_end_is_shown_even_if_it_is_half_a_character(kit):
+    stream = TextStream(kit.letters())
+    assert stream.add([ord("a"), 0xC3]) == ""
+    assert stream.rest() == "a\N{REPLACEMENT CHARACTER}"
+    assert stream.rest() == ""
