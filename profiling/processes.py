@@ -241,34 +241,6 @@ def _cgroup_folder() -> Path:
     return Path("/sys/fs/cgroup") / own.lstrip("/")
 
 
-def usable_cores() -> int:
-    """Physical cores this process may compute on: no more than its affinity and its control group's quota allow."""
-    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        cores = min(cores, len(os.sched_getaffinity(0)))
-    quota = _cpu_quota()
-    return max(1, min(cores, int(quota))) if quota is not None else cores
-
-
-def _cpu_quota() -> float | None:
-    try:
-        limit, period = (_cgroup_folder() / "cpu.max").read_text(encoding="ascii").split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
-
-
-def available_memory() -> int:
-    """Bytes that can be taken without swapping, within the control group's limit."""
-    available = int(psutil.virtual_memory().available)
-    try:
-        limit = (_cgroup_folder() / "memory.max").read_text(encoding="ascii").strip()
-        used = int((_cgroup_folder() / "memory.current").read_text(encoding="ascii"))
-        return available if limit == "max" else max(0, min(available, int(limit) - used))
-    except (OSError, ValueError):
-        return available
-
-
 def memory_use(pid: int) -> tuple[int, int] | None:
     """Resident bytes of a process now and at most so far; None when it has ended. Unknown peaks equal the present."""
     try:

@@ -13,6 +13,7 @@ from gptscope.profiling.engine.limits import Limits
 from gptscope.profiling.engine.outbox import Outbox
 from gptscope.profiling.engine.variant_run import Outcome, SliceTimes, VariantRun
 from gptscope.profiling.engine.worker_handle import WorkerError, WorkerOptions
+from gptscope.profiling.machine import facts
 from gptscope.profiling.records import (
     ExperimentFinished,
     ExperimentStarted,
@@ -198,7 +199,7 @@ class ExperimentRun:
 
     async def _start_ahead(self, first: int) -> None:
         """Start one worker per core, beginning with `first`: imports take longest and can be done side by side."""
-        for run in self._runs[first : first + processes.usable_cores()]:
+        for run in self._runs[first : first + facts.physical_cores()]:
             if run.alive:
                 try:
                     await run.start_worker(self._options)
@@ -229,7 +230,7 @@ class ExperimentRun:
         parameters = loaded.told.model.parameters
         measured = scheduling.MemoryUse(*use)
         needs = [scheduling.estimated_use(measured, loaded.variant, run.variant, parameters) for run in others]
-        if not scheduling.fits_together(processes.available_memory(), needs):
+        if not scheduling.fits_together(facts.memory_available_bytes(), needs):
             return False
         device_bytes, free = loaded.told.device_bytes, self._sampler.free_gpu_bytes()
         if device_bytes is None or free is None:

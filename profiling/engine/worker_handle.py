@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 from gptscope.profiling import channel, processes
+from gptscope.profiling.machine import facts
 from gptscope.profiling.records import Bye, Command, CommandDone, Failure, FailureKind, Leave, Notice, WorkerRecord
 
 STDERR_LINES = 100
@@ -291,7 +292,7 @@ def worker_environment(base: Mapping[str, str], threads: int | None) -> dict[str
 
     Graph compilation stays in the worker's own process, so that no compile pool outlives it.
     """
-    count = str(threads if threads is not None else processes.usable_cores())
+    count = str(threads if threads is not None else facts.physical_cores())
     return {
         **base,
         "OMP_NUM_THREADS": count,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from gptscope.profiling.processes import available_memory
+from gptscope.profiling.machine import facts
 from gptscope.profiling.records import GpuSample, Telemetry
 from gptscope.profiling.telemetry.cpu import CpuReading, CpuSource, load_between, throttle_count
 from gptscope.profiling.telemetry.disturbance import busiest, cpu_seconds_by_process, judge
@@ -125,7 +125,7 @@ class Sampler:
                     time_ns=reading.time_ns,
                     cpu=self._sampled.sample(load_between(before, reading, measured)),
                     worker_rss_bytes=None if measured is None else self._sampled.resident_bytes(measured),
-                    memory_available_bytes=available_memory(),
+                    memory_available_bytes=facts.memory_available_bytes(),
                     gpu=gpu,
                     gpu_reason=self._gpu if isinstance(self._gpu, str) else None,
                     run_id=watched.run_id,

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from gptscope.profiling import channel, processes
+from gptscope.profiling import channel
 from gptscope.profiling.engine.experiment import ExperimentRun
 from gptscope.profiling.engine.limits import Limits
 from gptscope.profiling.engine.outbox import Outbox
 from gptscope.profiling.engine.worker_handle import Children, WorkerOptions
 from gptscope.profiling.experiment import Workload
+from gptscope.profiling.machine import facts
 from gptscope.profiling.records import (
     Hello,
     ModelLoaded,
@@ -29,7 +30,7 @@ FAKE_WORKER = Path(__file__).resolve().parents[1] / "fake_worker.py"
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(processes, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(facts, "memory_available_bytes", lambda: 1 << 20)
 
 
 def run_here(start):
@@ -85,7 +86,7 @@ def test_rounds_measure_all_slices_with_one_worker_at_a_time(little_memory, expe
 def test_quality_in_rounds_equals_quality_of_workers_loaded_together(experiment, monkeypatch):
     start = experiment("good a", "good b", "good c", workload=Workload(steps=1, new_tokens=2), quality=True)
     together, _ = run_here(start)
-    monkeypatch.setattr(processes, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(facts, "memory_available_bytes", lambda: 1 << 20)
     rounds, most = run_here(start)
     assert most == 1
     assert len(of(Quality, together)) == 2
