@@ -9,7 +9,6 @@ from gptscope.models.loaders.rope import read_rope
 from gptscope.models.loaders.settings import Settings
 from gptscope.models.loaders.weights import Stored, same
 
-
 _LAYER_KINDS = ("full_attention", "sliding_attention")
 
 
