@@ -46,33 +46,34 @@ def record(bench: Workbench, wanted_steps: int, folder: Path, reporter: StepRepo
         OSError: No space for the trace (`errno.ENOSPC`), or it was cut off.
     """
     notes: list[str] = []
-    compiled = "compile" in bench.prepared.context.fusions
-    if compiled:
-        notes.append("Compiled code has no modules any more, so its kernels carry no module names.")
+    if "compile" in bench.prepared.context.fusions:
+        notes.append("A compiled layer has no modules inside any more, so its kernels carry the layer's name only.")
     bench.before_profile(1)
-    events = _count_events(_run(bench, 1, None, scopes=not compiled))
+    events = _count_events(_run(bench, 1, None))
     steps = min(wanted_steps, bench.most_profiled_steps or wanted_steps, max(1, MOST_EVENTS // events))
     if steps < wanted_steps:
         why = "one sequence has no more" if steps == bench.most_profiled_steps else f"one step is {events} events"
         notes.append(f"{steps} steps were recorded instead of {wanted_steps}, because {why}.")
     _check_room(folder, steps * events * _BYTES_PER_EVENT)
     bench.before_profile(steps)
-    recorded = _run(bench, steps, reporter, scopes=not compiled)
+    recorded = _run(bench, steps, reporter)
     trace = folder / "trace.json"
     recorded.export_chrome_trace(str(trace))
     return Recording(trace, steps, reporter.durations_ns[bench.kind], tuple(notes))
 
 
-def _run(bench: Workbench, steps: int, reporter: StepReporter | None, *, scopes: bool) -> profile:
+def _run(bench: Workbench, steps: int, reporter: StepReporter | None) -> profile:
     """Run `steps` steps under the profiler, each inside a step mark that ends when the device is done."""
     device = bench.prepared.device
     on_gpu = device.type == "cuda"
     watch = stopwatch_for(device)
     context = bench.context
     growth = 1 if bench.kind == "decode" else 0
-    model = bench.prepared.model if scopes else torch.nn.Module()
     # torch.profiler.profile, the wrapper around this class, would import the compiler at its start (two seconds).
-    with module_scopes(model), profile(use_device="cuda" if on_gpu else None, record_shapes=True) as recorded:
+    with (
+        module_scopes(bench.prepared.model),
+        profile(use_device="cuda" if on_gpu else None, record_shapes=True) as recorded,
+    ):
         for number in range(steps):
             with record_function(f"{STEP_MARK}{number}"):
                 watch.start()

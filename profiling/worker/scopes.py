@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from gptscope.models.fusion.compile import CompiledBlock
 from torch import nn
 
 SCOPE_PREFIX = "module: "
@@ -18,15 +19,23 @@ def module_scopes(model: nn.Module) -> Iterator[None]:
     """
     handles = []
     try:
-        for path, module in model.named_modules():
-            if path:  # the model itself would say nothing
-                scope = _Scope(SCOPE_PREFIX + path)
-                handles.append(module.register_forward_pre_hook(scope.enter))
-                handles.append(module.register_forward_hook(scope.leave, always_call=True))
+        for path, module in _callable_modules(model):
+            scope = _Scope(SCOPE_PREFIX + path)
+            handles.append(module.register_forward_pre_hook(scope.enter))
+            handles.append(module.register_forward_hook(scope.leave, always_call=True))
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _callable_modules(parent: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """Submodules with their paths, but nothing inside a compiled layer: a hook there would compile it anew."""
+    for name, module in parent.named_children():
+        path = f"{prefix}{name}"
+        yield path, module
+        if not isinstance(module, CompiledBlock):
+            yield from _callable_modules(module, f"{path}.")
 
 
 class _Scope:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from gptscope.models.fusion.compile import CompiledBlock
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import StepSamples, TraceChunk
@@ -136,6 +137,15 @@ def test_scopes_leave_no_hooks_behind_also_after_an_error(kit):
     with pytest.raises(ValueError, match="context"):
         broken_inside_scopes()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_nothing_inside_a_compiled_layer_is_touched(kit):
+    model = kit.prepared().model
+    model.blocks[1] = CompiledBlock(model.blocks[1], 1)
+    with module_scopes(model):
+        hooked = {path for path, module in model.named_modules() if module._forward_hooks}
+    assert {"embed", "blocks.0.attn.qkv.q", "blocks.1", "norm", "lm_head"} <= hooked
+    assert not any(path.startswith("blocks.1.") for path in hooked)
 
 
 def test_overhead_is_the_ratio_of_medians():

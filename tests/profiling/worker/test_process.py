@@ -54,6 +54,7 @@ def test_a_whole_run_over_the_pipe(kit, worker):
     assert {samples.slice for samples in of(answers, StepSamples)} == {0}
     assert of(answers, MemoryPeak)[0].process_bytes > 50_000_000
     answers = worker.ask(RecordProfile(steps=3))
+    assert of(answers, Failure) == []
     (profile,) = of(answers, Profile)
     assert profile.steps == 3
     assert profile.overhead > 0.5
