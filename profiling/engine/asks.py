@@ -16,6 +16,7 @@ from gptscope.profiling.records import (
     ModelFetched,
     ModelInspected,
     Peaks,
+    Progress,
     WorkerRecord,
 )
 
@@ -66,6 +67,7 @@ async def answer(question: Question, outbox: Outbox, options: WorkerOptions, lim
 
     threads = question.threads if isinstance(question, MeasurePeaks) else None
     worker = WorkerHandle("The worker", take)
+    outbox.put(Progress(phase="start", done=0, total=0, note="importing libraries"))
     try:
         await worker.start(
             WorkerOptions(options.command, worker_environment(options.environment, threads), options.children)

@@ -186,6 +186,8 @@ class ExperimentRun:
         try:
             await run.start_worker(self._options)
             self._watch(run)
+            note = "importing libraries"
+            await self._outbox.send(Progress(phase="start", done=0, total=0, note=note, run_id=run.run_id))
             await run.ask(command, silence_s=limits.load_s, doing="loading the model")
             await run.ask(WarmUp(), silence_s=limits.warm_up_s, doing="warming up")
         except WorkerError as error:
