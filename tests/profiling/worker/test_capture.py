@@ -139,6 +139,8 @@ def test_scopes_leave_no_hooks_behind_also_after_an_error(kit):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
+# torch's own compiler says so of itself when it is imported
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 def test_nothing_inside_a_compiled_layer_is_touched(kit):
     model = kit.prepared().model
     model.blocks[1] = CompiledBlock(model.blocks[1], 1)
