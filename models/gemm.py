@@ -15,7 +15,7 @@ def is_gemm(kernel: KernelFact) -> bool:
 
 
 def is_linear(kernel: KernelFact) -> bool:
-    """True for a product with weights. A CUDA kernel's name does not tell, so there all products but attention count."""
+    """True for a product with weights. A CUDA kernel's name does not tell, so there all but attention's count."""
     if "::" in kernel.name and kernel.name.split("::")[0] in ("aten", "mkldnn", "mkl"):
         return kernel.name in LINEAR_OPS
     name = kernel.name.lower()

@@ -17,9 +17,8 @@ import math
 from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
-
 from gptscope.models.config import GPTConfig
+from torch import Tensor, nn
 
 
 class KVCache(Protocol):
@@ -38,17 +37,18 @@ class KVCache(Protocol):
 class Mask(NamedTuple):
     """Which keys each query sees."""
 
-    visible_BxLS: Tensor | None
+    visible: Tensor | None
     """Boolean, `[B or 1, 1, L, S]`, True where the key is seen; None when every query sees every key."""
     is_causal: bool
     """True when `visible` is exactly the lower triangle with L == S, so that kernels can skip the upper half."""
 
 
 class Rope(NamedTuple):
-    """Rotation of each position, computed once per call and used by every layer."""
+    """Rotation of each position, `[B or 1, 1, L, R]`, computed once per call and used by every layer."""
 
-    cos_BxLR: Tensor
-    sin_BxLR: Tensor
+    cos: Tensor
+    sin: Tensor
+    """Negated in the first half of R: with that sign a pair's second feature is added to its first one."""
 
 
 class LayerNorm(nn.Module):
@@ -131,8 +131,10 @@ class SeparateQKV(nn.Module):
 
     def forward(self, x_BLD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return `q_BHLC, k_BKLC, v_BKLC`."""
-        return split_heads(self.q(x_BLD), self.d_head), split_heads(self.k(x_BLD), self.d_head), split_heads(
-            self.v(x_BLD), self.d_head
+        return (
+            split_heads(self.q(x_BLD), self.d_head),
+            split_heads(self.k(x_BLD), self.d_head),
+            split_heads(self.v(x_BLD), self.d_head),
         )
 
 
@@ -150,8 +152,8 @@ class TextbookAttention(nn.Module):
         k_BHSC = k_BKSC.repeat_interleave(group, dim=1)
         v_BHSC = v_BKSC.repeat_interleave(group, dim=1)
         scores_BHLS = (q_BHLC @ k_BHSC.transpose(-1, -2)) * (q_BHLC.shape[-1] ** -0.5)
-        if mask.visible_BxLS is not None:
-            scores_BHLS = scores_BHLS.masked_fill(~mask.visible_BxLS, float("-inf"))
+        if mask.visible is not None:
+            scores_BHLS = scores_BHLS.masked_fill(~mask.visible, float("-inf"))
         weights_BHLS = torch.softmax(scores_BHLS.float(), dim=-1).to(v_BHSC.dtype)
         return weights_BHLS @ v_BHSC
 
@@ -181,10 +183,10 @@ class Attention(nn.Module):
 
 def rotate(x_BHLC: Tensor, rope: Rope) -> Tensor:
     """Turn feature pairs (i, i + R/2) of the first R features by their position's angle (Su et al. 2021)."""
-    size = rope.cos_BxLR.shape[-1]
+    size = rope.cos.shape[-1]
     x_BHLR, rest_BHLC = x_BHLC[..., :size], x_BHLC[..., size:]
     first, second = x_BHLR.chunk(2, dim=-1)
-    turned_BHLR = x_BHLR * rope.cos_BxLR + torch.cat((-second, first), dim=-1) * rope.sin_BxLR
+    turned_BHLR = x_BHLR * rope.cos + torch.cat((second, first), dim=-1) * rope.sin
     return turned_BHLR if rest_BHLC.shape[-1] == 0 else torch.cat((turned_BHLR, rest_BHLC), dim=-1)
 
 
@@ -195,7 +197,7 @@ class Block(nn.Module):
         super().__init__()
         self.parallel = config.parallel_residual
         self.attn_norm = make_norm(config)
-        self.attn = Attention(config, layer)
+        self.attn: nn.Module = Attention(config, layer)
         self.mlp_norm = make_norm(config)
         self.mlp: nn.Module = SwigluMLP(config) if config.mlp == "swiglu" else GeluMLP(config)
 
@@ -294,14 +296,14 @@ def make_mask(past: int, length: int, padding_B: Tensor | None, window: int | No
 
 def make_rope(config: GPTConfig, position_BL: Tensor, dtype: torch.dtype) -> Rope:
     """Cosines and sines of each position's angles, computed in FP32 and rounded once."""
-    angle_BLR = position_BL[..., None].float() * rope_frequencies(config).to(position_BL.device)
-    angle_BxLR = torch.cat((angle_BLR, angle_BLR), dim=-1)[:, None]
-    return Rope(angle_BxLR.cos().to(dtype), angle_BxLR.sin().to(dtype))
+    angle_BxLR = position_BL[:, None, :, None].float() * rope_frequencies(config, position_BL.device)
+    cos, sin = angle_BxLR.cos().to(dtype), angle_BxLR.sin().to(dtype)
+    return Rope(torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1))
 
 
-def rope_frequencies(config: GPTConfig) -> Tensor:
+def rope_frequencies(config: GPTConfig, device: torch.device) -> Tensor:
     """Angle per token of each feature pair, `[R/2]`, after the configured scaling."""
-    exponent = torch.arange(0, config.rotary_dim, 2, dtype=torch.float32) / config.rotary_dim
+    exponent = torch.arange(0, config.rotary_dim, 2, dtype=torch.float32, device=device) / config.rotary_dim
     frequency = 1.0 / (config.rope_theta**exponent)
     scaling = config.rope_scaling
     if scaling is None:

@@ -4,10 +4,31 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-
 from gptscope.models.config import GPTConfig
 from gptscope.models.levers import INFERENCE_WORKLOADS, Evidence, Lever, LeverContext, ProfileFacts
+from torch import Tensor
+
+
+class DynamicLayer:
+    """One layer's growing keys and values; itself a `gpt.KVCache` that knows a single layer."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.keys: Tensor | None = None
+        self.values: Tensor | None = None
+
+    def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
+        """Append; return all keys and values, oldest first."""
+        del layer
+        if self.keys is not None and self.values is not None:
+            k_BKLC = torch.cat((self.keys, k_BKLC), dim=2)
+            v_BKLC = torch.cat((self.values, v_BKLC), dim=2)
+        self.keys, self.values = k_BKLC, v_BKLC
+        return k_BKLC, v_BKLC
+
+    def advance(self, tokens: int) -> None:
+        """Count `tokens` as stored."""
+        self.length += tokens
 
 
 class DynamicCache:
@@ -21,31 +42,52 @@ class DynamicCache:
         self.length = 0
         self.allocations = 0
         """Tensors allocated for storage so far."""
-        self._layers: list[tuple[Tensor, Tensor] | None] = [None] * n_layer
+        self.layers = [DynamicLayer() for _ in range(n_layer)]
 
     def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
         """Append one layer's new keys and values; return all of them, oldest first."""
-        stored = self._layers[layer]
-        if stored is not None:
-            k_BKLC = torch.cat((stored[0], k_BKLC), dim=2)
-            v_BKLC = torch.cat((stored[1], v_BKLC), dim=2)
-        self.allocations += 2
-        self._layers[layer] = (k_BKLC, v_BKLC)
-        return k_BKLC, v_BKLC
+        return self.layers[layer].update(layer, k_BKLC, v_BKLC)
 
     def advance(self, tokens: int) -> None:
         """Count `tokens` as stored."""
         self.length += tokens
+        self.allocations += 2 * len(self.layers)
+
+    def only(self, layer: int) -> DynamicLayer:
+        """The part of one layer, for code that is compiled layer by layer."""
+        self.layers[layer].length = self.length
+        return self.layers[layer]
 
     def reset(self) -> None:
         """Forget everything."""
         self.length = 0
-        self._layers = [None] * len(self._layers)
+        self.layers = [DynamicLayer() for _ in self.layers]
 
     @property
     def storage_bytes(self) -> int:
         """Bytes that the stored keys and values occupy."""
-        return sum(tensor.nbytes for pair in self._layers if pair is not None for tensor in pair)
+        stored = [tensor for layer in self.layers for tensor in (layer.keys, layer.values) if tensor is not None]
+        return sum(tensor.nbytes for tensor in stored)
+
+
+class StaticLayer:
+    """One layer's fixed buffers; itself a `gpt.KVCache` that knows a single layer."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self.length = 0
+        self.keys, self.values = keys, values
+
+    def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
+        """Write behind the stored tokens; return views of all keys and values, oldest first."""
+        del layer
+        start, added = self.length, k_BKLC.shape[2]
+        self.keys.narrow(2, start, added).copy_(k_BKLC)
+        self.values.narrow(2, start, added).copy_(v_BKLC)
+        return self.keys.narrow(2, 0, start + added), self.values.narrow(2, 0, start + added)
+
+    def advance(self, tokens: int) -> None:
+        """Count `tokens` as stored."""
+        self.length += tokens
 
 
 class StaticCache:
@@ -56,8 +98,10 @@ class StaticCache:
         self.allocations = 2 * config.n_layer
         self.capacity = capacity
         shape = (batch, config.n_kv_head, capacity, config.d_head)
-        self._keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layer)]
-        self._values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layer)]
+        self.layers = [
+            StaticLayer(torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
+            for _ in range(config.n_layer)
+        ]
 
     def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
         """Write one layer's new keys and values behind the stored ones; return views of all of them.
@@ -71,14 +115,16 @@ class StaticCache:
                 f"{end} tokens do not fit into a static KV cache made for {self.capacity}; make it larger, "
                 "or use the dynamic cache."
             )
-        keys, values = self._keys[layer], self._values[layer]
-        keys[:, :, self.length : end] = k_BKLC
-        values[:, :, self.length : end] = v_BKLC
-        return keys[:, :, :end], values[:, :, :end]
+        return self.only(layer).update(layer, k_BKLC, v_BKLC)
 
     def advance(self, tokens: int) -> None:
         """Count `tokens` as stored."""
         self.length += tokens
+
+    def only(self, layer: int) -> StaticLayer:
+        """The part of one layer, for code that is compiled layer by layer."""
+        self.layers[layer].length = self.length
+        return self.layers[layer]
 
     def reset(self) -> None:
         """Start over in the same buffers."""
@@ -87,7 +133,7 @@ class StaticCache:
     @property
     def storage_bytes(self) -> int:
         """Bytes of the buffers, used or not."""
-        return sum(tensor.nbytes for tensor in (*self._keys, *self._values))
+        return sum(tensor.nbytes for layer in self.layers for tensor in (layer.keys, layer.values))
 
 
 AnyCache = DynamicCache | StaticCache

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
-
 from gptscope.models.config import GPTConfig
 from gptscope.models.fusion import FUSIONS
+from gptscope.models.fusion.compile import CompileWatch
 from gptscope.models.fusion.optimizer import make_adamw
 from gptscope.models.gpt import GPT
 from gptscope.models.kv_cache import KV_CACHES, AnyCache
@@ -24,6 +23,7 @@ from gptscope.models.levers import (
     WorkloadKind,
 )
 from gptscope.models.precision import RECIPES
+from torch import Tensor, nn
 
 LeverT = TypeVar("LeverT", bound=Lever)
 
@@ -84,9 +84,8 @@ class PreparedModel:
     forward: Callable[..., Tensor]
     """`GPT.forward`, compiled when that lever is on. Run it inside `autocast()`."""
     warnings: tuple[str, ...]
-    compile_s: float = 0.0
-    graph_breaks: int = 0
-    regions: int = 0
+    watch: CompileWatch | None = None
+    """Set when the lever `compile` is on."""
     tally: dict[str, float] = field(default_factory=dict)
     """What `DecodeSession` counts, summed since `reset_counters`."""
 
@@ -101,8 +100,23 @@ class PreparedModel:
         return RECIPES[self.context.precision].weight_dtype(training=self.context.training)
 
     @property
+    def compile_s(self) -> float:
+        """Seconds spent compiling so far; compilation happens in the first calls."""
+        return 0.0 if self.watch is None else self.watch.since()[0]
+
+    @property
+    def graph_breaks(self) -> int:
+        """Places so far where Python had to interrupt a compiled region."""
+        return 0 if self.watch is None else self.watch.since()[1]
+
+    @property
+    def regions(self) -> int:
+        """Pieces of code compiled so far; layers of the same shape share one."""
+        return 0 if self.watch is None else self.watch.since()[2]
+
+    @property
     def weight_bytes(self) -> int:
-        """Bytes that the weights occupy, shared ones once, packed copies included."""
+        """Bytes that the weights occupy in memory: shared ones once, packed copies included."""
         return weight_bytes(self.model)
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -169,10 +183,13 @@ def prepare(model: GPT, context: LeverContext, device: torch.device) -> Prepared
     model.to(device)
     recipe.apply(model, training=context.training)
     model.train(context.training).requires_grad_(context.training)
+    watch = CompileWatch() if "compile" in context.fusions else None
     for fusion in fusions:
         fusion.apply(model, context)
     warnings = [warning for lever in (recipe, cache, *fusions) if (warning := lever.warning(context))]
-    return PreparedModel(model=model, context=context, device=device, forward=model, warnings=tuple(warnings))
+    return PreparedModel(
+        model=model, context=context, device=device, forward=model, warnings=tuple(warnings), watch=watch
+    )
 
 
 def _choose(registry: dict[str, LeverT], name: str, what: str, context: LeverContext | None) -> LeverT:

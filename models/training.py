@@ -1,9 +1,7 @@
 """One optimizer step, as a textbook has it."""
 
-import torch.nn.functional as F
-from torch import Tensor
-
 from gptscope.models.prepare import PreparedModel
+from torch import Tensor, nn
 
 
 class TrainStep:
@@ -25,7 +23,7 @@ class TrainStep:
         self._optimizer.zero_grad(set_to_none=True)
         with self._prepared.autocast():
             logits_BLV = self._prepared.forward(tokens_BL)
-        loss = F.cross_entropy(logits_BLV[:, :-1].flatten(0, 1).float(), tokens_BL[:, 1:].flatten())
+        loss = nn.functional.cross_entropy(logits_BLV[:, :-1].flatten(0, 1).float(), tokens_BL[:, 1:].flatten())
         self._scaler.scale(loss).backward()
         self._scaler.step(self._optimizer)
         self._scaler.update()

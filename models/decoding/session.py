@@ -1,9 +1,8 @@
 """The one loop that generates tokens: worker, quality checks and benchmarks all decode through it."""
 
 import torch
-from torch import Tensor
-
 from gptscope.models.prepare import PreparedModel
+from torch import Tensor
 
 
 class DecodeSession:
@@ -32,15 +31,10 @@ class DecodeSession:
         self._padding_B: Tensor | None = None
         self._text_BL: Tensor | None = None
         self._next_B: Tensor | None = None
-        self._logits_BV: Tensor | None = None
+        self.logits_BV = torch.empty(batch, 0)
+        """Logits behind the latest token, in the model's type; empty before the prefill."""
         self.length = 0
         """Tokens per sequence that the model has read so far."""
-
-    @property
-    def logits_BV(self) -> Tensor:
-        """Logits behind the latest token, in the model's type."""
-        assert self._logits_BV is not None, "prefill comes first"
-        return self._logits_BV
 
     @property
     def cache_bytes(self) -> int:
@@ -51,7 +45,8 @@ class DecodeSession:
         """Forget the text; buffers of a static cache are used again."""
         if self._cache is not None:
             self._cache.reset()
-        self._padding_B = self._text_BL = self._next_B = self._logits_BV = None
+        self._padding_B = self._text_BL = self._next_B = None
+        self.logits_BV = torch.empty(self._batch, 0)
         self.length = 0
 
     @torch.inference_mode()
@@ -105,6 +100,6 @@ class DecodeSession:
         with self._prepared.autocast():
             logits_BxV = self._prepared.forward(new_BL, self._cache, self._padding_B, last_only=True)
         self.length = new_BL.shape[1] if self._cache is None else self._cache.length
-        self._logits_BV = logits_BxV[:, -1]
-        self._next_B = self._logits_BV.argmax(dim=-1)
+        self.logits_BV = logits_BxV[:, -1]
+        self._next_B = self.logits_BV.argmax(dim=-1)
         return self._next_B

@@ -1,6 +1,6 @@
 """Fusions: one file each, listed here in the order in which they are applied."""
 
-from gptscope.models.fusion.attention import Attention
+from gptscope.models.fusion.attention import FlashAttention
 from gptscope.models.fusion.compile import Compile
 from gptscope.models.fusion.lever import Fusion
 from gptscope.models.fusion.mlp import Mlp
@@ -10,7 +10,7 @@ from gptscope.models.fusion.packed_linear import PackedLinear
 from gptscope.models.fusion.qkv import Qkv
 
 FUSIONS: dict[str, Fusion] = {
-    "attention": Attention(),
+    "attention": FlashAttention(),
     "qkv": Qkv(),
     "mlp": Mlp(),
     "norm": Norm(),

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from torch import nn
-
 from gptscope.models.gpt import GPT, Block
 from gptscope.models.levers import Lever, LeverContext
+from torch import nn
 
 
 class Fusion(Lever):

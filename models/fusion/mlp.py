@@ -1,13 +1,11 @@
 """The MLP with fewer kernels: gate and up in one product, the activation in one operator."""
 
-import torch.nn.functional as F
-from torch import Tensor, nn
-
 from gptscope.models.fusion.counting import linear_count_evidence
 from gptscope.models.fusion.lever import Fusion, blocks_of
-from gptscope.models.fusion.qkv import stack_linears
+from gptscope.models.fusion.linear import row_linear, stack_linears
 from gptscope.models.gpt import GPT, GeluMLP, SwigluMLP
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
+from torch import Tensor, nn
 
 
 class FusedSwigluMLP(nn.Module):
@@ -16,11 +14,11 @@ class FusedSwigluMLP(nn.Module):
     def __init__(self, separate: SwigluMLP) -> None:
         super().__init__()
         self.gate_up: nn.Module = stack_linears((separate.gate, separate.up))
-        self.down: nn.Module = separate.down
+        self.down = row_linear(separate.down)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         gate_BLF, up_BLF = self.gate_up(x_BLD).chunk(2, dim=-1)
-        return self.down(F.silu(gate_BLF) * up_BLF)
+        return self.down(nn.functional.silu(gate_BLF) * up_BLF)
 
 
 class FusedGeluMLP(nn.Module):
@@ -28,12 +26,12 @@ class FusedGeluMLP(nn.Module):
 
     def __init__(self, separate: GeluMLP) -> None:
         super().__init__()
-        self.up: nn.Module = separate.up
-        self.down: nn.Module = separate.down
+        self.up = row_linear(separate.up)
+        self.down = row_linear(separate.down)
         self.approximate = "tanh" if separate.tanh else "none"
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        return self.down(F.gelu(self.up(x_BLD), approximate=self.approximate))
+        return self.down(nn.functional.gelu(self.up(x_BLD), approximate=self.approximate))
 
 
 class Mlp(Fusion):

@@ -1,51 +1,51 @@
 """Normalisation by torch's own operators instead of the formula."""
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-
 from gptscope.models.fusion.lever import Fusion, replace_modules
 from gptscope.models.gpt import GPT, LayerNorm, RMSNorm
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
+from torch import Tensor, nn
 
 
 class FusedLayerNorm(nn.Module):
-    """`F.layer_norm`: one kernel."""
+    """`nn.functional.layer_norm`: one kernel."""
 
     def __init__(self, textbook: LayerNorm) -> None:
         super().__init__()
         self.weight, self.bias, self.eps = textbook.weight, textbook.bias, textbook.eps
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        return F.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
+        return nn.functional.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
 
 
 class FusedRMSNorm(nn.Module):
-    """`F.rms_norm`: one kernel on CUDA."""
+    """`nn.functional.rms_norm`: one kernel on CUDA."""
 
     def __init__(self, textbook: RMSNorm) -> None:
         super().__init__()
         self.weight, self.eps = textbook.weight, textbook.eps
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        return F.rms_norm(x_BLD, self.weight.shape, self.weight, self.eps)
+        return nn.functional.rms_norm(x_BLD, self.weight.shape, self.weight, self.eps)
 
 
 class MirroredRMSNorm(nn.Module):
-    """RMSNorm by the layer-norm kernel, for inference on a CPU, where torch runs `F.rms_norm` as eight operators.
+    """RMSNorm by the layer-norm kernel, for inference on a CPU, where torch runs `rms_norm` as eight operators.
 
-    The row (x, -x) has mean zero and variance mean(x²), so the first half of its layer norm is the RMS norm of x.
+    The pair of rows (x, -x) has mean zero and variance mean(x²), so the first row of its layer norm is x's RMS norm.
     """
 
     def __init__(self, textbook: RMSNorm) -> None:
         super().__init__()
-        self.size = textbook.weight.shape[0]
+        weight_D = textbook.weight.detach()
         self.eps = textbook.eps
-        self.weight = nn.Parameter(torch.cat((textbook.weight, textbook.weight)).detach(), requires_grad=False)
+        self.shape = (2, weight_D.shape[0])
+        self.weight = nn.Parameter(torch.stack((weight_D, weight_D)), requires_grad=False)
+        self.signs = nn.Parameter(torch.tensor([[1.0], [-1.0]]).to(weight_D), requires_grad=False)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        mirrored = torch.cat((x_BLD, -x_BLD), dim=-1)
-        return F.layer_norm(mirrored, self.weight.shape, self.weight, None, self.eps)[..., : self.size]
+        mirrored_BLxD = x_BLD.unsqueeze(-2) * self.signs
+        return torch.layer_norm(mirrored_BLxD, self.shape, self.weight, None, self.eps).select(-2, 0)
 
 
 class Norm(Fusion):

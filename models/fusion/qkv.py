@@ -1,12 +1,11 @@
 """Queries, keys and values in one matrix product."""
 
-import torch
-from torch import Tensor, nn
-
 from gptscope.models.fusion.counting import linear_count_evidence
 from gptscope.models.fusion.lever import Fusion, blocks_of
+from gptscope.models.fusion.linear import stack_linears
 from gptscope.models.gpt import GPT, SeparateQKV, split_heads
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
+from torch import Tensor, nn
 
 
 class FusedQKV(nn.Module):
@@ -16,26 +15,17 @@ class FusedQKV(nn.Module):
         super().__init__()
         self.d_head = separate.d_head
         parts = (separate.q, separate.k, separate.v)
-        self.sizes = [part.out_features for part in parts]
+        self.heads = [part.out_features // separate.d_head for part in parts]
         self.proj: nn.Module = stack_linears(parts)
 
     def forward(self, x_BLD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return `q_BHLC, k_BKLC, v_BKLC`, views of one result."""
-        q_BLD, k_BLD, v_BLD = self.proj(x_BLD).split(self.sizes, dim=-1)
-        return split_heads(q_BLD, self.d_head), split_heads(k_BLD, self.d_head), split_heads(v_BLD, self.d_head)
+        q_BHLC, k_BKLC, v_BKLC = self.joined(x_BLD).split(self.heads, dim=1)
+        return q_BHLC, k_BKLC, v_BKLC
 
-
-def stack_linears(parts: tuple[nn.Linear, ...]) -> nn.Linear:
-    """One linear layer that computes all `parts`, their outputs one after another."""
-    first = parts[0]
-    out_features = sum(part.out_features for part in parts)
-    # built without memory: the weights below replace the parameters
-    stacked = nn.Linear(first.in_features, out_features, bias=first.bias is not None, device="meta")
-    with torch.no_grad():
-        stacked.weight = nn.Parameter(torch.cat([part.weight for part in parts]))
-        if first.bias is not None:
-            stacked.bias = nn.Parameter(torch.cat([part.bias for part in parts]))
-    return stacked
+    def joined(self, x_BLD: Tensor) -> Tensor:
+        """Return the heads of queries, keys and values one after another, `[B, H + 2K, L, C]`."""
+        return split_heads(self.proj(x_BLD), self.d_head)
 
 
 class Qkv(Fusion):
