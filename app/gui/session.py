@@ -127,7 +127,7 @@ class Session(QObject):
             return
         if isinstance(message, Bye):
             self._said_bye = True
-        elif isinstance(message, Hello):
+        elif isinstance(message, Hello) and message.role == "engine":  # workers introduce themselves through it
             self.engine_pid = message.pid
             self.started.emit()
         self.record.emit(message, payload)

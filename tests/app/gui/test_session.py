@@ -21,6 +21,7 @@ what = sys.argv[1]
 print("a login shell says hello")
 sys.stdout.flush()
 out.send(Hello(role="engine", pid=os.getpid(), gptscope_version="test"))
+out.send(Hello(role="worker", pid=1, gptscope_version="test"))
 if what == "flood":
     for number in range(4000):
         out.send(Notice(message=str(number)))
@@ -62,10 +63,11 @@ def test_records_arrive_typed_and_in_order_whatever_a_shell_printed(engine_scrip
     records: list[object] = []
     session.record.connect(lambda record, _payload: records.append(record))
     session.send(AskCapabilities())
-    qtbot.waitUntil(lambda: len(records) >= 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(records) >= 3, timeout=10_000)
     assert isinstance(records[0], Hello)
-    assert records[1] == Notice(message="AskCapabilities")
+    assert records[2] == Notice(message="AskCapabilities")
     pid = session.engine_pid
+    assert pid > 1, "a worker's pid is not the engine's"
     session.close()
     assert not alive(pid)
     assert not session.running

@@ -1,0 +1,32 @@
+"""A small window that offers one folder or file for dragging, as a file manager does."""
+
+import sys
+
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtGui import QDrag, QMouseEvent
+from PySide6.QtWidgets import QApplication, QLabel
+
+
+class Source(QLabel):
+    def __init__(self, path: str) -> None:
+        super().__init__("drag me")
+        self._path = path
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 (Qt's name)
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            data = QMimeData()
+            data.setUrls([QUrl.fromLocalFile(self._path)])
+            drag = QDrag(self)
+            drag.setMimeData(data)
+            drag.exec(Qt.DropAction.CopyAction)
+            QApplication.quit()
+
+
+app = QApplication(sys.argv)
+source = Source(sys.argv[1])
+source.setWindowTitle("drag source")
+source.setWindowFlags(Qt.WindowType.WindowStaysOnTopHint)
+source.setGeometry(20, 40, 120, 60)
+source.show()
+print("ready", flush=True)
+sys.exit(app.exec())

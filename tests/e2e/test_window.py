@@ -1,0 +1,186 @@
+"""The real window on a real display with the real engine and the bundled model, driven by mouse and keyboard."""
+
+import csv
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from gptscope.assets import ASSETS
+
+pytestmark = pytest.mark.slow
+
+Open = Callable[[], Any]
+READY = "c.capabilities is not None and c.model is not None"
+MEASURED = "live.cards[0].value.text() != 'n/a'"
+
+
+def small_run(window: Any) -> None:
+    """Set a workload that takes seconds, by keyboard, and run it."""
+    window.wait(READY, "the engine's answer")
+    for name, value in (("Context", "32"), ("New tokens", "24"), ("Sequences", "3")):
+        window.click(name)
+        window.keys("ctrl+a")
+        window.type(value)
+        window.keys("Tab")
+    window.keys("ctrl+r")
+    window.wait("c.running", "the run's start")
+
+
+def finish(window: Any) -> None:
+    window.wait("not c.running", "the run's end")
+    window.wait(MEASURED, "the numbers")
+
+
+def long_run(window: Any) -> None:
+    """A run that is still going on when one acts on it."""
+    window.wait(READY, "the engine's answer")
+    window.click("Sequences")
+    window.keys("ctrl+a")
+    window.type("2000")
+    window.keys("Tab", "ctrl+r")
+    window.wait(f"c.running and {MEASURED}", "the first numbers")
+
+
+def test_first_start_offers_the_demo_and_closes_without_a_trace(open_window: Open) -> None:
+    window = open_window()
+    assert window.get("window.current_view() is window.first")
+    window.wait(READY, "the engine's answer")
+    assert window.get("window.dock.model_form._facts[0].text()").startswith("Llama")
+    errors = window.close()
+    assert "Traceback" not in errors, errors
+
+
+def test_toggle_levers_run_and_read_the_numbers(open_window: Open) -> None:
+    window = open_window()
+    window.wait(READY, "the engine's answer")
+    window.click("Precision: BF16")
+    window.click("All fusions")
+    window.click("KV cache: static")
+    assert window.get("c.setup.variant.precision") == "bf16"
+    assert window.get("len(c.setup.variant.fusions)") >= 4
+    small_run(window)
+    finish(window)
+    assert float(window.get("live.cards[0].value.text()").replace("\u2009", "")) > 0
+    assert window.get("live.kernel_chart.times is not None and len(live.kernel_chart.times.rows)") >= 3
+    window.keys("ctrl+2")
+    window.wait("window.current_view() is profile", "the Profile view")
+    assert window.get("profile.kernels.columns.rowCount()") > 3
+    assert window.get("profile.roofline.canvas.chart.empty") == ""
+    window.close()
+
+
+def test_stop_keeps_what_was_measured(open_window: Open) -> None:
+    window = open_window()
+    long_run(window)
+    begin = time.monotonic()
+    window.keys("Escape")
+    window.wait("not c.running", "the stop")
+    assert time.monotonic() - begin < 20
+    assert window.get(MEASURED)
+    assert window.get("c.experiment.finished.outcome") == "cancelled"
+    window.close()
+
+
+def test_a_killed_worker_and_a_killed_engine_are_told_and_the_next_run_works(open_window: Open) -> None:
+    window = open_window()
+    long_run(window)
+    worker = next(p for p in window.engine_children() if "gptscope.profiling.worker" in p.cmdline())
+    worker.send_signal(signal.SIGKILL)
+    window.wait("not c.running", "the end after the worker's death")
+    assert window.get("live.failure.isVisible()")
+    assert window.get("live.failure.sentence.text()").endswith(".")
+    assert window.get(MEASURED)
+    window.keys("ctrl+r")
+    window.wait(f"c.running and {MEASURED}", "the run after a worker's death")
+    psutil.Process(window.get("c.session.engine_pid")).send_signal(signal.SIGKILL)
+    window.wait("not c.running", "the end after the engine's death")
+    assert "What was measured is kept" in window.get("live.failure.sentence.text()")
+    assert window.get(MEASURED)
+    small_run(window)
+    finish(window)
+    assert window.get("c.experiment.finished.outcome") == "done"
+    window.close()
+
+
+def test_a_run_is_reopened_from_history_after_a_restart(open_window: Open) -> None:
+    window = open_window()
+    small_run(window)
+    finish(window)
+    speed = window.get("live.cards[0].value.text()")
+    window.close()
+    again = open_window()
+    again.keys("ctrl+3")
+    again.wait("history.table.columns.rowCount() == 1", "the kept run")
+    again.click("Runs")
+    again.keys("Home", "Return")
+    again.wait("window.current_view() is live", "the reopened run")
+    assert again.get("live.cards[0].value.text()") == speed
+    again.close()
+
+
+def test_the_theme_is_switched_by_mouse_and_kept(open_window: Open) -> None:
+    window = open_window()
+    window.click("Switch theme")
+    window.wait("window.theme.name == 'light'", "the light theme", 10)
+    window.close()
+    settings = next(window.home.rglob("window.ini")).read_text("utf-8")
+    assert "theme=light" in settings
+
+
+def test_a_chart_is_exported_through_the_menu(open_window: Open) -> None:
+    window = open_window()
+    small_run(window)
+    finish(window)
+    window.keys("ctrl+k")
+    window.type("chart data csv")
+    window.keys("Return")
+    window.wait("QApplication.activeModalWidget() is not None", "the save dialog", 20)
+    file = window.home / "speed.csv"
+    window.keys("ctrl+a")
+    window.type(str(file))
+    window.keys("Return")
+    window.wait("window.status_text.text().startswith('Saved')", "the export", 20)
+    rows = list(csv.reader(file.read_text("utf-8").splitlines()))
+    assert rows[0] == ["series", "x", "x_end", "y"]
+    assert len(rows) > 2
+    window.close()
+
+
+def test_a_model_folder_is_dragged_onto_the_window(open_window: Open, tmp_path: Path) -> None:
+    folder = tmp_path / "my-model"
+    shutil.copytree(ASSETS / "bundled", folder, ignore=shutil.ignore_patterns("*.py", "__pycache__", "*.txt", "*.csv"))
+    window = open_window()
+    window.wait(READY, "the engine's answer")
+    script = Path(__file__).with_name("drag_source.py")
+    source = subprocess.Popen(
+        [sys.executable, "-P", str(script), str(folder)], env=window.environment, stdout=subprocess.PIPE, text=True
+    )
+    assert source.stdout is not None
+    assert source.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    window.xdotool("mousemove", "80", "70", "sleep", "0.2", "mousedown", "1", "sleep", "0.2")
+    for x, y in ((110, 90), (300, 300), (700, 500), (720, 520)):
+        window.xdotool("mousemove", str(x), str(y), "sleep", "0.2")
+    window.xdotool("mouseup", "1")
+    source.wait(20)
+    window.wait(f"c.setup.model == {str(folder)!r} and c.model is not None", "the dropped model")
+    assert window.get("c.model.n_layer") == 4
+    window.close()
+
+
+def test_the_palette_chooses_a_model(open_window: Open) -> None:
+    window = open_window()
+    window.wait(READY, "the engine's answer")
+    window.keys("ctrl+k")
+    window.type("preset tiny")
+    window.keys("Return")
+    window.wait("c.setup.model == 'preset:tiny' and c.model is not None", "the model's facts")
+    assert window.get("c.model.random_weights")
+    window.close()
