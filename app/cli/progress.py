@@ -30,6 +30,9 @@ _VERBS: dict[Phase, str] = {
 }
 
 
+_PEAKS = {"read_gbps": "memory read", "copy_gbps": "memory copy"}
+
+
 class ProgressView(Protocol):
     """Shows progress and lets sentences through."""
 
@@ -50,7 +53,10 @@ def progress_view(console: Console) -> ProgressView:
 
 def describe(progress: Progress, who: str) -> str:
     """`Measuring BF16, attention: note`."""
-    text = _VERBS[progress.phase] + (f" {who}" if who else "")
+    text = _VERBS[progress.phase]
+    if progress.phase == "peaks":  # of the machine, not of a variant
+        return f"{text}: {_PEAKS.get(progress.note, f'matrix product {progress.note}')}" if progress.note else text
+    text += f" {who}" if who else ""
     return f"{text}: {progress.note}" if progress.note else text
 
 

@@ -15,6 +15,9 @@ def test_phases_and_amounts_in_words() -> None:
     assert amount(Progress(phase="measure", done=3, total=8, unit="slices")) == "3 of 8 slices"
     assert amount(Progress(phase="load", done=0, total=0)) == ""
     assert describe(Progress(phase="load", done=0, total=1), "BF16") == "Loading BF16"
+    peaks = [Progress(phase="peaks", done=0, total=5, note=note) for note in ("read_gbps", "bf16")]
+    assert describe(peaks[0], "A") == "Measuring this machine's peaks: memory read"
+    assert describe(peaks[1], "A") == "Measuring this machine's peaks: matrix product bf16"
 
 
 def test_a_pipe_gets_one_line_per_phase_however_often_it_is_updated(screen) -> None:
