@@ -11,7 +11,7 @@ import msgspec
 from gptscope.profiling.trace.events import Event, decode_bare, decode_event, event_from_bare
 from gptscope.profiling.trace.health import HealthReport
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]"]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 _SPACE = b" \t\r\n,"
 _BAD_ESCAPE = re.compile(r'\\(?:u(?![0-9a-fA-F]{4})|(?!["\\/bfnrtu]))')
 _BARE_WORD = re.compile(
@@ -77,9 +77,10 @@ def _extent(buffer: bytes, start: int) -> int | None:
             depth += 1
         elif first in b"}]":
             depth -= 1
+            if depth < 0 and first == ord("]"):
+                return token.start()  # it closes the list of events; what lies before it is no event
             if depth <= 0:
-                # A `]` without its `[` closes the list of events: a stray scalar lies before it.
-                return token.end() if depth == 0 else token.start()
+                return token.end()
     return None
 
 

@@ -10,7 +10,7 @@ from gptscope.profiling.trace.repair import walk_events
 
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEAD_LIMIT = 16 << 20
-_REST_LIMIT = 64 << 20
+_REST_LIMIT = 16 << 20
 """An event larger than this is no event."""
 _TAIL_LIMIT = 16 << 20
 _CLOSING_TRIES = 64

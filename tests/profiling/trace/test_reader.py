@@ -2,10 +2,11 @@
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pytest
-from gptscope.profiling.trace import TraceError, busy_ns_per_device, read_kineto, step_windows
+from gptscope.profiling.trace import TraceError, busy_ns_per_device, kernel_table, read_kineto, step_windows
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.intervals import overlaps_on_streams, union_ns
@@ -235,6 +236,37 @@ def test_a_union_counts_every_nanosecond_once(intervals: list[tuple[int, int]]):
     length = np.array([n for _, n in intervals], dtype=np.int64)
     covered = {t for s, n in intervals for t in range(s, s + n)}
     assert union_ns(start, start + length) == len(covered)
+
+
+@pytest.mark.parametrize("stray", ["}", "}}, {", "]]", "abc", "1, 2", '"text"', "{", "[[", '"', "\\", "{}"])
+def test_stray_text_between_events_never_stops_reading(stray: str, tmp_path: Path):
+    good = '{"ph": "X", "name": "k", "ts": 1, "dur": 1}'
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"traceEvents": [{good}, {stray}, {good}]}}')
+    trace = read_kineto(path)
+    assert 1 <= len(trace) <= 2
+    assert trace.health or stray == "{}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_mutated_traces_are_read_or_refused(seed: int, shared_traces: Path, tmp_path: Path):
+    rng = random.Random(seed)
+    data = bytearray((shared_traces / "cases" / "34-mixed-pid-tid.json").read_bytes())
+    for _ in range(rng.randint(1, 8)):
+        at = rng.randrange(len(data))
+        if rng.random() < 0.5:
+            data[at : at + rng.randint(0, 60)] = rng.choice(
+                [b'"', b"\\", b"{", b"}", b"[", b"]", b"nan", b"\xff", b"},{"]
+            )
+        else:
+            data[at:at] = data[at // 2 : at // 2 + 300]
+    path = tmp_path / "t.json"
+    path.write_bytes(bytes(data))
+    try:
+        trace = read_kineto(path)
+    except TraceError:
+        return
+    kernel_table(trace)
 
 
 def test_ids_of_any_kind_and_size_do_not_stop_reading(write_trace):
