@@ -97,7 +97,7 @@ class HfHubSource:
         settings = Settings(config_file, read_json(config_file))
         read_config(find_family(settings), settings)
         self._check_space(sum(remote.weights.values()))
-        for name in sorted(remote.weights, reverse=True):  # the index (…index.json) goes last
+        for name in sorted(remote.weights, key=lambda name: (name.endswith(".json"), name)):  # the index goes last
             self._download(source, name, bar, remote.commit)
             bar.file_done(remote.weights[name])
         read_folder(folder)

@@ -80,6 +80,14 @@ def test_smollm_splits_digits_one_by_one(byte_level_tokenizer: FastTokenizer) ->
     assert build(metadata)[0].encode("123").tokens == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize(("pre", "whole"), [("gpt-2", False), ("llama-bpe", True)])
+def test_llama3_takes_a_piece_that_is_a_token_whole(byte_level_tokenizer: FastTokenizer, pre: str, whole: bool) -> None:
+    metadata = metadata_of(byte_level_tokenizer, pre, special=3)
+    metadata["tokenizer.ggml.tokens"] += ["zqx"]  # no merges lead there
+    metadata["tokenizer.ggml.token_type"] += [1]
+    assert (build(metadata)[0].encode("zqx").ids == [320]) == whole
+
+
 def test_sentencepiece_kind_matches_llama(tricky_texts: tuple[str, ...]) -> None:
     original = llama_like_tokenizer(tricky_texts)
     model = json.loads(original.to_str())["model"]

@@ -179,7 +179,7 @@ def test_interrupted_fetch_is_not_complete_and_resumes(
     assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
 
 
-def test_sharded_and_bin_repositories(
+def test_sharded_repository_is_complete_with_its_last_shard_only(
     hub: Hub, endpoint: str, tmp_path: Path, settings: dict[str, Any], random_tensors: Callable[..., dict[str, Tensor]]
 ) -> None:
     from safetensors.torch import save
@@ -192,7 +192,13 @@ def test_sharded_and_bin_repositories(
         hub.files[shard] = save({name: tensors[name] for name in part})
     index = {"weight_map": {name: shard for shard, part in shards.items() for name in part}}
     hub.files["model.safetensors.index.json"] = json.dumps(index).encode()
-    loaded = HfHubSource(endpoint, tmp_path / "cache").load(REPO, LoadRequest())
+    source = HfHubSource(endpoint, tmp_path / "cache")
+    loaded = source.load(REPO, LoadRequest())
+    assert hub.requests[-1] == "GET model.safetensors.index.json"
+    folder = source.cached(REPO)
+    assert folder is not None
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    assert source.cached(REPO) is None, "a snapshot that lacks one shard is not complete"
     assert loaded.description.weight_file_bytes == sum(len(hub.files[shard]) for shard in shards)
     assert not hub.sent("README.md")
 
