@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from gptscope.profiling.metrics.slices import Slice, Steps
 from gptscope.profiling.metrics.statistics import (
-    Estimate,
     Floats,
     clustered_interval,
     interquartile_range,
@@ -93,10 +92,3 @@ def time_per_output_token_ms(slices: Sequence[Slice]) -> float | None:
     """TPOT: median over slices of the mean time of the tokens after the first; None without a decode step."""
     means = [float(gaps.mean()) for gaps in inter_token_latencies_ms(slices) if gaps.size]
     return median(means) if means else None
-
-
-def as_estimate(distribution: Distribution | None) -> Estimate | None:
-    """The median with its interval, in ms."""
-    if distribution is None:
-        return None
-    return Estimate(value=distribution.p50_ms, low=distribution.low_ms, high=distribution.high_ms)

@@ -7,6 +7,7 @@ step (a KV cache that grows) share one row.
 
 from dataclasses import dataclass, field
 
+import numpy as np
 from gptscope.profiling.records import KernelRow
 from gptscope.profiling.trace.categories import category_by_name, category_of
 from gptscope.profiling.trace.names import collapse_layers, row_label
@@ -91,6 +92,9 @@ def _costs_of_work(trace: TraceTable, work: Work, costs: TraceCosts) -> dict[int
     for entry, operator in part_of.items():
         cost = costs.costs[operator]
         result[entry] = (cost.bytes, cost.flops) if chosen.get(operator) == entry else (0, 0)
+    recorded = trace.moved_bytes[work.row]
+    for entry in np.flatnonzero(recorded >= 0).tolist():  # copies and fills: the device counted, no model is needed
+        result[entry] = (int(recorded[entry]), None)
     return result
 
 

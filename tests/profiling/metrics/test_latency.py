@@ -1,7 +1,6 @@
 """TTFT, ITL and TPOT as their definitions say."""
 
 import pytest
-
 from gptscope.profiling.metrics.latency import (
     describe,
     inter_token_latencies_ms,

@@ -198,6 +198,18 @@ def test_generated_code_is_work_on_a_cpu(write_trace):
     assert rows["aten::mm"].category == "GEMM"
 
 
+def test_device_copies_have_the_bytes_that_were_recorded(write_trace):
+    events = [
+        event("Memcpy HtoD", "gpu_memcpy", 10, 2, tid=7, device=0, stream=7, bytes=4_000_000),
+        event("Memcpy HtoD", "gpu_memcpy", 20, 2, tid=7, device=0, stream=7, bytes=2_000_000),
+        event("some_kernel", "kernel", 30, 2, tid=7, device=0, stream=7),
+    ]
+    rows = {row.name: row for row in kernel_table(read_kineto(write_trace(events)))}
+    assert rows["Memcpy HtoD"].bytes == 6_000_000
+    assert rows["Memcpy HtoD"].category == "copy"
+    assert rows["some_kernel"].bytes is None
+
+
 def test_an_empty_trace_has_an_empty_table(write_trace):
     trace = read_kineto(write_trace([]))
     assert kernel_table(trace) == []
