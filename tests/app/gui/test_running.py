@@ -239,12 +239,16 @@ def test_setup_hides_in_profile_and_comes_back(window: MainWindow, session: Any)
 
 
 def test_history_lists_searches_tags_reopens_deletes_and_undoes(window: MainWindow, session: Any, qtbot: QtBot) -> None:
-    run_all(window, session, experiment_records(PLAIN, ms=37.0, run_id="base", experiment_id="e0"))
-    run_all(window, session)
     history = window.history
     assert history is not None
     columns = history.table.columns
-    speeds = lambda: sorted(str(columns.index(row, 1).data()) for row in range(columns.rowCount()))  # noqa: E731
+
+    def speeds() -> list[str]:
+        return sorted(str(columns.index(row, 1).data()) for row in range(columns.rowCount()))
+
+    run_all(window, session, experiment_records(PLAIN, ms=37.0, run_id="base", experiment_id="e0"))
+    qtbot.waitUntil(lambda: speeds() == ["27.0"], timeout=15_000)
+    run_all(window, session)
     qtbot.waitUntil(lambda: speeds() == ["27.0", "57.0"], timeout=15_000)
     window.show_view(HISTORY)
     history.search.setText("fp32")

@@ -1,0 +1,110 @@
+"""The main views, pixel for pixel, in both themes.
+
+After a wanted change: `GPTSCOPE_UPDATE_GOLDEN=1 pytest tests/app/gui/test_golden.py`, and look at the pictures.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gptscope.app.gui.library_access import LibraryAccess
+from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
+from gptscope.profiling.records import Record, RunStarted
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from tests_app_streams import CAPABILITIES, FUSED, INSPECTED, PEAKS, PLAIN, WORKLOAD, experiment_records
+
+GOLDEN = Path(__file__).with_name("golden")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="letters are drawn differently on other systems")
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def compare(window: MainWindow, name: str, tmp_path: Path) -> None:
+    focus = window.focusWidget()
+    if focus is not None:
+        focus.clearFocus()  # no blinking cursor
+    QApplication.processEvents()
+    shown = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    file = GOLDEN / f"{name}.png"
+    if os.environ.get("GPTSCOPE_UPDATE_GOLDEN"):
+        shown.save(str(file))
+        return
+    expected = QImage(str(file)).convertToFormat(QImage.Format.Format_RGB32)
+    assert not expected.isNull(), f"{file} is missing"
+    actual = tmp_path / f"{name}.png"
+    shown.save(str(actual))
+    assert shown.size() == expected.size()
+    ours, theirs = bytes(shown.constBits()), bytes(expected.constBits())
+    different = sum(ours[i : i + 4] != theirs[i : i + 4] for i in range(0, len(ours), 4)) if ours != theirs else 0
+    assert different == 0, f"{different} pixels differ from {file}; what is drawn now is in {actual}"
+
+
+def kept(library: LibraryAccess, records: list[Record], qtbot: QtBot) -> None:
+    """Wait until the recorder, a thread of its own, has written the run's numbers."""
+    run_id = next(record.run_id for record in records if isinstance(record, RunStarted))
+    qtbot.waitUntil(
+        lambda: (entry := library.find(run_id)) is not None and entry.headline.tokens_per_second is not None,
+        timeout=15_000,
+    )
+
+
+def finished_pair(window: MainWindow, session: Any, qtbot: QtBot) -> None:
+    """A baseline and a run beside it, both in the library."""
+    library = window.controller.library
+    assert library is not None
+    for records in (experiment_records(PLAIN, ms=37.0, run_id="base", experiment_id="e0"), experiment_records()):
+        window.controller.setup.variant, window.controller.setup.workload = FUSED, WORKLOAD
+        window.controller.run()
+        session.feed(*records)
+        if window.controller.baseline is None:
+            window.controller.pin_current()
+        kept(library, records, qtbot)
+    library.changed.emit()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_first_screen(theme: Any, bare_window: Callable[[], MainWindow], session: Any, tmp_path: Path) -> None:
+    window = bare_window()
+    window.theme.choose(theme)
+    window.resize(1440, 900)
+    session.feed(CAPABILITIES, INSPECTED)
+    compare(window, f"first-{theme}", tmp_path)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_live_profile_and_history(
+    theme: Any, bare_window: Callable[[], MainWindow], session: Any, qtbot: QtBot, tmp_path: Path, utc: None
+) -> None:
+    window = bare_window()
+    window.theme.choose(theme)
+    window.resize(1440, 900)
+    session.feed(CAPABILITIES, INSPECTED, PEAKS)
+    finished_pair(window, session, qtbot)
+    window.tell("Ready.", "info")
+    for name, index in (("live", LIVE), ("profile", PROFILE), ("history", HISTORY)):
+        window.show_view(index)
+        compare(window, f"{name}-{theme}", tmp_path)
+
+
+def test_live_at_the_smallest_common_size(
+    bare_window: Callable[[], MainWindow], session: Any, qtbot: QtBot, tmp_path: Path, utc: None
+) -> None:
+    window = bare_window()
+    window.resize(1280, 800)
+    session.feed(CAPABILITIES, INSPECTED, PEAKS)
+    finished_pair(window, session, qtbot)
+    window.tell("Ready.", "info")
+    compare(window, "live-1280-dark", tmp_path)
