@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
-PROMPTS = ("Call me Ishmael. Some years ago", "My fellow citizens, the state of our Union", "And it came to pass")
+PROMPTS = ("Call me Ishmael. Some years ago", "The Congress of the United States has", "And it came to pass")
 
 
 def windows_of(text: str, tokenizer: Tokenizer, length: int) -> Tensor:
@@ -52,9 +52,10 @@ def greedy(model: nn.Module, tokenizer: Tokenizer, prompt: str, new_tokens: int)
 class ActivationQuantizer(nn.Module):
     """A linear layer whose input is rounded to 8 bits over one fixed range for the whole tensor."""
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, linear: nn.Linear, symmetric: bool) -> None:
         super().__init__()
         self.linear = linear
+        self.symmetric = symmetric
         self.low, self.high = math.inf, -math.inf
         self.observing = True
 
@@ -62,6 +63,9 @@ class ActivationQuantizer(nn.Module):
         """Widen the range while observing; round once observed."""
         if self.observing:
             self.low, self.high = min(self.low, x.min().item()), max(self.high, x.max().item())
+        elif self.symmetric:
+            scale = max(-self.low, self.high, 1e-12) / 127
+            x = (x / scale).round().clamp(-127, 127) * scale
         else:
             scale = max(self.high - self.low, 1e-12) / 255
             zero = round(-self.low / scale)
@@ -71,32 +75,39 @@ class ActivationQuantizer(nn.Module):
 
 
 def linears(model: GPT) -> list[tuple[nn.Module, str, nn.Linear]]:
-    """Parent, name and module of every linear layer of the blocks."""
+    """Parent, name and module of every linear layer, the output matrix too."""
     return [
         (parent, name, child)
-        for parent in model.blocks.modules()
+        for parent in model.modules()
         for name, child in parent.named_children()
         if isinstance(child, nn.Linear)
     ]
+
+
+def round_weight(linear: nn.Linear, per_channel: bool) -> None:
+    """Round a weight to 8 bits, with one scale per output channel or one for all."""
+    weight = linear.weight.detach()
+    largest = weight.abs().amax(dim=1, keepdim=True) if per_channel else weight.abs().max()
+    scale = largest / 127
+    # a new parameter, because the output matrix shares its old one with the embedding, which stays exact
+    linear.weight = nn.Parameter((weight / scale).round().clamp(-127, 127) * scale)
 
 
 def weight_only_int8(model: GPT) -> GPT:
     """A copy whose weights are rounded to 8 bits with one scale per output channel."""
     rounded = copy.deepcopy(model)
     for _, _, linear in linears(rounded):
-        scale = linear.weight.detach().abs().amax(dim=1, keepdim=True) / 127
-        linear.weight.data = (linear.weight.detach() / scale).round().clamp(-127, 127) * scale
+        round_weight(linear, per_channel=True)
     return rounded
 
 
-def naive_int8(model: GPT, calibration_BL: Tensor) -> GPT:
+def naive_int8(model: GPT, calibration_BL: Tensor, symmetric: bool = True) -> GPT:
     """A copy with weights and activations in 8 bits, one range per tensor, ranges fixed by minimum and maximum."""
     rounded = copy.deepcopy(model)
     quantizers = []
     for parent, name, linear in linears(rounded):
-        scale = linear.weight.detach().abs().max() / 127
-        linear.weight.data = (linear.weight.detach() / scale).round().clamp(-127, 127) * scale
-        quantizers.append(ActivationQuantizer(linear))
+        round_weight(linear, per_channel=False)
+        quantizers.append(ActivationQuantizer(linear, symmetric))
         setattr(parent, name, quantizers[-1])
     with torch.inference_mode():
         for window in calibration_BL:
@@ -104,6 +115,13 @@ def naive_int8(model: GPT, calibration_BL: Tensor) -> GPT:
     for quantizer in quantizers:
         quantizer.observing = False
     return rounded
+
+
+def spread(windows_BL: Tensor, count: int | None) -> Tensor:
+    """This many windows, evenly spread over the text, so that each genre is among them; None: all."""
+    if count is None or count >= len(windows_BL):
+        return windows_BL
+    return windows_BL[torch.arange(count) * len(windows_BL) // count]
 
 
 @torch.inference_mode()
@@ -144,20 +162,23 @@ def report(folder: Path, windows: int | None) -> Iterable[str]:
     """The lines of the report."""
     model, tokenizer = export.read_folder(folder)
     length = model.config.context_length
-    evaluation = windows_of((folder / "eval.txt").read_text(encoding="utf-8"), tokenizer, length)[:windows]
-    calibration = windows_of((folder / "calibration.txt").read_text(encoding="utf-8"), tokenizer, length)[:windows]
+    evaluation = windows_of((folder / "eval.txt").read_text(encoding="utf-8"), tokenizer, length)
+    evaluation, few = spread(evaluation, windows), spread(evaluation, 8)
+    calibration = windows_of((folder / "calibration.txt").read_text(encoding="utf-8"), tokenizer, length)
+    calibration = spread(calibration, windows)
     yield f"parameters {model.config.parameter_count:,}; windows {len(evaluation)} evaluation, {len(calibration)} cal."
-    yield f"largest difference to transformers' logits {difference_to_transformers(folder, model, evaluation[:2]):.2e}"
+    yield f"largest difference to transformers' logits {difference_to_transformers(folder, model, few[:2]):.2e}"
     exact = perplexity(model, evaluation)
-    yield f"perplexity FP32 {exact:.4f}; first 8 windows {perplexity(model, evaluation[:8]):.4f}"
+    yield f"perplexity FP32 {exact:.4f}; 8 spread windows {perplexity(model, few):.4f}"
     yield f"perplexity of the calibration text (training side) {perplexity(model, calibration):.4f}"
     for name, rounded in (
         ("weight-only INT8, per channel", weight_only_int8(model)),
-        ("naive INT8 (per tensor, static min-max W8A8)", naive_int8(model, calibration)),
+        ("naive INT8 (W8A8, per tensor, static min-max, symmetric)", naive_int8(model, calibration)),
+        ("the same, asymmetric activations", naive_int8(model, calibration, symmetric=False)),
     ):
         value = perplexity(rounded, evaluation)
         yield f"perplexity {name} {value:.4f} ({100 * (value / exact - 1):+.2f} %)"
-    peaks = sorted(largest_activations(model, evaluation[:8]).items(), key=lambda item: -item[1])
+    peaks = sorted(largest_activations(model, few).items(), key=lambda item: -item[1])
     yield "largest inputs / their RMS: " + ", ".join(f"{name} {peak:.0f}" for name, peak in peaks[:8])
     for prompt in PROMPTS:
         yield f"--- {greedy(model, tokenizer, prompt, 64)!r}"

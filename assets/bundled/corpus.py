@@ -257,10 +257,9 @@ def _read_kjv(archive: bytes) -> list[Document]:
     titles = [ast.literal_eval(title) for title in titles_node.values]
     begins = [min(start for verse, start in starts.items() if verse // 1_000_000 == book) for book in _books(starts)]
     ends = [*begins[1:], len(text)]
-    text = re.sub(r"[\[\]]", " ", text)  # brackets mark words the translators added; offsets stay
-    return [
-        Document("kjv", title, clean(text[begin:end])) for title, begin, end in zip(titles, begins, ends, strict=True)
-    ]
+    plain = [re.sub(r"[\[\]]", "", text[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+    # the brackets marked words that the translators added
+    return [Document("kjv", title, clean(book)) for title, book in zip(titles, plain, strict=True)]
 
 
 def _books(starts: dict[int, int]) -> list[int]:
