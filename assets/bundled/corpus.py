@@ -212,7 +212,7 @@ def _archive_pattern(package: str) -> str:
 def _archive(folder: Path, package: str) -> bytes:
     found = sorted(folder.glob(_archive_pattern(package)))
     if not found:
-        raise FileNotFoundError(f"{folder} has no {_archive_pattern(package)}; run train.py with --fetch.")
+        raise FileNotFoundError(f"{folder} has no {_archive_pattern(package)}; train.py fetches it.")
     return found[0].read_bytes()
 
 
