@@ -2,13 +2,14 @@
 
 Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE` with PHASE one of load, peaks,
 warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`, `trace:MIB`, `slow`
-(0.15 s per command), `garbage`, `stuck` (ignores Leave).
+(0.15 s per command), `garbage`, `stuck` (ignores Leave), `dies_idle` (soon after its warm-up).
 """
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from gptscope.profiling.processes import end_with_parent, protect_stdout
@@ -124,6 +125,8 @@ class FakeWorker:
                 )
             case WarmUp():
                 self.act("warmup")
+                if "dies_idle" in self.words:
+                    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()
                 self.send_steps(-1, "warmup", 2)
             case RunSlice():
                 self.act("slice")

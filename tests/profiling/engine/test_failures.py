@@ -69,6 +69,14 @@ def test_a_baseline_that_is_killed_does_not_stop_the_candidate(phase, engine, ex
     assert of(Quality, records) == []
 
 
+def test_a_worker_that_dies_while_it_waits_for_its_turn_is_told(engine, experiment, run_all):
+    records = run_all(engine, experiment("dies_idle", "slow"))
+    assert outcomes(records) == ["failed", "done"]
+    (failure,) = of(Failure, records)
+    assert failure.kind == "worker_died"
+    assert failure.message.startswith("The worker of “dies_idle” was ended by signal 9 (SIGKILL")
+
+
 def test_what_was_measured_before_a_death_is_kept(engine, experiment, run_all):
     records = run_all(engine, experiment("crash:profile"))
     assert outcomes(records) == ["failed"]
