@@ -17,6 +17,7 @@ EXACT_DOUBLE_US = 8.79e12
 MISSING_NS = np.iinfo(np.int64).min
 _INT64 = range(-(2**63), 2**63)
 _NO_ARGS = Args()
+_MOST_DIGITS = 40
 _FLOAT_TIME = re.compile(r"[0-9.eE+-]+")
 
 
@@ -193,14 +194,19 @@ def _exact_ns(values: list[Any], digits: Callable[[], list[str] | None]) -> Int6
     kinds = {v.__class__ for v in values}
     if kinds == {int} and all(-9_000_000_000_000_000 < v < 9_000_000_000_000_000 for v in values):
         return np.array(values, dtype=np.int64) * 1000
-    if kinds <= {int, float}:
-        array = np.array(values, dtype=np.float64)
-        if np.abs(array).max() < EXACT_DOUBLE_US:
-            return np.rint(array * 1000.0).astype(np.int64)
+    if kinds <= {int, float} and all(-EXACT_DOUBLE_US < v < EXACT_DOUBLE_US for v in values):
+        return np.rint(np.array(values, dtype=np.float64) * 1000.0).astype(np.int64)
     texts = digits() if float in kinds else None
     if texts is None:
-        texts = ["" if v is None else str(v) for v in values]
+        texts = [_text(v) for v in values]
     return np.array([_decimal_ns(text) for text in texts], dtype=np.int64)
+
+
+def _text(value: Any) -> str:
+    """A time in decimal digits; empty for none, and for numbers too long to be one."""
+    if value is None or (isinstance(value, int) and value not in _INT64):
+        return ""
+    return str(value)
 
 
 def _decimal_ns(text: str) -> int:
@@ -209,10 +215,13 @@ def _decimal_ns(text: str) -> int:
     if not _FLOAT_TIME.fullmatch(text):
         return MISSING_NS
     try:
-        nanoseconds = int((Decimal(text) * 1000).to_integral_value())
+        microseconds = Decimal(text)
+        if abs(microseconds.adjusted()) > _MOST_DIGITS:  # no time has so many digits, and making them takes forever
+            return 0 if microseconds.adjusted() < 0 or not microseconds else MISSING_NS
+        nanoseconds = int((microseconds * 1000).to_integral_value())
     except (InvalidOperation, OverflowError, ValueError):
         return MISSING_NS
-    return nanoseconds if abs(nanoseconds) < 2**62 else MISSING_NS
+    return nanoseconds if abs(nanoseconds) < 2**61 else MISSING_NS  # so that start plus duration fits as well
 
 
 def _digits(text: bytes, rows: list[int], field: str) -> list[str] | None:

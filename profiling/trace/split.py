@@ -40,14 +40,16 @@ class EventStream:
         rest = self._find_events()
         for block in self._blocks:
             rest = self._after(rest + block)
-            if len(rest) > _REST_LIMIT:
-                raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
             cut = _last_boundary(rest)
             if cut is None:
-                continue
+                if len(rest) <= _REST_LIMIT:
+                    continue
+                cut = len(rest)  # a long tail, or one event after another without a comma: look at each
             piece, rest = rest[:cut], rest[cut:]
             text, events, unread = self._decode(piece)
             rest = self._after(unread + rest)
+            if len(rest) > _REST_LIMIT:
+                raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
             if events:
                 yield text, events
         if not self._ended:

@@ -189,6 +189,16 @@ def test_times_are_exact_nanoseconds(written: str, nanoseconds: int, tmp_path: P
     assert trace.duration_ns.tolist() == [7]
 
 
+@pytest.mark.parametrize("written", ["1e99999999", '"1e99999999"', "-1e400", "1" * 400, '"x"', "null", "true"])
+def test_impossible_times_are_put_aside_and_counted(written: str, tmp_path: Path):
+    good = '{"ph": "X", "name": "k", "ts": 1, "dur": 1}'
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"traceEvents": [{good}, {{"ph": "X", "name": "b", "ts": {written}, "dur": 1}}]}}')
+    trace = read_kineto(path)
+    assert [trace.names[i] for i in trace.name] == ["k"]
+    assert any(note.kind == "put_aside" for note in trace.health)
+
+
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | st.sampled_from(
     ["}, {", '"}, {"', "]", "\\", '"traceEvents": [', "}\n]", "é日本"]
 )
@@ -236,6 +246,22 @@ def test_a_union_counts_every_nanosecond_once(intervals: list[tuple[int, int]]):
     length = np.array([n for _, n in intervals], dtype=np.int64)
     covered = {t for s, n in intervals for t in range(s, s + n)}
     assert union_ns(start, start + length) == len(covered)
+
+
+def test_a_long_tail_is_no_event(tmp_path: Path):
+    path = tmp_path / "t.json"
+    event = '{"ph": "X", "name": "k", "ts": 1, "dur": 1}'
+    path.write_text(f'{{"traceEvents": [{event}], "rank": 1, "log": "{"x" * (20 << 20)}"}}')
+    trace = read_kineto(path)
+    assert len(trace) == 1
+    assert [note.kind for note in trace.health] == ["metadata", "metadata"]  # not all of it kept, so not readable
+
+
+def test_one_enormous_event_is_refused(tmp_path: Path):
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"traceEvents": [{{"ph": "X", "name": "{"x" * (20 << 20)}"}}]}}')
+    with pytest.raises(TraceError, match="holds an event of more than 16 MiB"):
+        read_kineto(path)
 
 
 @pytest.mark.parametrize("stray", ["}", "}}, {", "]]", "abc", "1, 2", '"text"', "{", "[[", '"', "\\", "{}"])
