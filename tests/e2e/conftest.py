@@ -119,7 +119,8 @@ class Desktop:
         """Close the window by its shortcut; returns what it said on standard error."""
         children = self.engine_children()
         self.keys("ctrl+q")
-        _, errors = self._process.communicate(timeout=30)
+        self._process.wait(60)  # before its stdin is closed: that would end it, too
+        _, errors = self._process.communicate(timeout=10)
         assert self._process.returncode == 0, errors
         gone, alive = psutil.wait_procs(children, timeout=5)
         assert not alive, f"left behind: {alive}"

@@ -47,7 +47,7 @@ class Answerer(QObject):
         line = sys.stdin.readline()
         if not line:
             self._notifier.setEnabled(False)
-            QApplication.quit()
+            QApplication.exit(1)
             return
         try:
             reply = {"value": answer(self._window, json.loads(line))}

@@ -166,10 +166,11 @@ def test_a_model_folder_is_dragged_onto_the_window(open_window: Open, tmp_path: 
     assert source.stdout.readline() == "ready\n"
     time.sleep(0.5)
     window.xdotool("mousemove", "80", "70", "sleep", "0.2", "mousedown", "1", "sleep", "0.2")
-    for x, y in ((110, 90), (300, 300), (700, 500), (720, 520)):
-        window.xdotool("mousemove", str(x), str(y), "sleep", "0.2")
+    for x, y in ((110, 90), (300, 300), (700, 500), (710, 510), (720, 520), (725, 525)):
+        window.xdotool("mousemove", str(x), str(y), "sleep", "0.5")
     window.xdotool("mouseup", "1")
-    source.wait(20)
+    source.wait(60)
+    source.stdout.close()
     window.wait(f"c.setup.model == {str(folder)!r} and c.model is not None", "the dropped model")
     assert window.get("c.model.n_layer") == 4
     window.close()

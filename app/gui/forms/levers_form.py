@@ -194,6 +194,7 @@ class LeversForm(QWidget):
         for old in self.switches.values():
             self._grid.removeWidget(old)
             self._reasons.pop(old, None)
+            old.hide()
             old.deleteLater()
         self.switches = {}
         for index, choice in enumerate(found):

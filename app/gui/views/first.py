@@ -213,4 +213,5 @@ def _clear(layout: QVBoxLayout) -> None:
     while (item := layout.takeAt(0)) is not None:
         widget = item.widget()
         if widget is not None:
+            widget.hide()  # it is deleted only in the next turn of the event loop
             widget.deleteLater()

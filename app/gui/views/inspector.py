@@ -109,6 +109,7 @@ class Inspector(QFrame):
         while (old := self._proof_list.takeAt(0)) is not None:
             widget = old.widget()
             if widget is not None:
+                widget.hide()  # it is deleted only in the next turn of the event loop
                 widget.deleteLater()
         self._proof.setVisible(bool(items))
         if not items:

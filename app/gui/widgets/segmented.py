@@ -54,6 +54,7 @@ class Segmented(QWidget):
         for old in self._buttons.values():
             self._group.removeButton(old)
             self._layout.removeWidget(old)
+            old.hide()
             old.deleteLater()
         self._buttons = {}
         for index, segment in enumerate(segments):
