@@ -1,5 +1,7 @@
 """torch.compile, layer by layer: all layers share one piece of generated code, so a deep model compiles no longer."""
 
+from importlib.util import find_spec
+
 import torch
 from gptscope.models.fusion.attention import FusedAttention
 from gptscope.models.fusion.lever import Fusion, blocks_of, replace_modules
@@ -74,8 +76,8 @@ class Compile(Fusion):
                 "torch.compile needs a working C++ compiler, and none was found. Install one, e.g. the package g++ "
                 "(Debian, Ubuntu) or the Xcode command line tools (macOS)."
             )
-        if context.machine.device == "cuda" and not torch.utils._triton.has_triton():  # noqa: SLF001  no public name
-            return "torch.compile needs Triton to generate kernels for this GPU, and it is not installed."
+        if context.machine.device == "cuda" and find_spec("triton") is None:
+            return "torch.compile needs Triton to generate kernels for a GPU, and it is not installed."
         return None
 
     def apply(self, model: GPT, context: LeverContext) -> None:

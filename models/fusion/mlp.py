@@ -51,7 +51,7 @@ class Mlp(Fusion):
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
         if context.config is not None and context.config.mlp == "swiglu":
-            return linear_count_evidence(self, facts, context)
+            return linear_count_evidence(self, facts, context, "mlp", textbook=3, fused=2)
         if "compile" in context.fusions:
             return self.cannot_tell(
                 "The compiler merges the activation into other kernels, so it cannot be told apart."

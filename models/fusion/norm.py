@@ -26,7 +26,8 @@ class FusedRMSNorm(nn.Module):
         self.weight, self.eps = textbook.weight, textbook.eps
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        return nn.functional.rms_norm(x_BLD, self.weight.shape, self.weight, self.eps)
+        # Under autocast the weights are FP32 and q, k are not; the fused kernel wants one type.
+        return nn.functional.rms_norm(x_BLD.to(self.weight.dtype), self.weight.shape, self.weight, self.eps)
 
 
 class MirroredRMSNorm(nn.Module):

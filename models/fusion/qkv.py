@@ -42,4 +42,4 @@ class Qkv(Fusion):
                 block.attn.qkv = FusedQKV(block.attn.qkv)
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
-        return linear_count_evidence(self, facts, context)
+        return linear_count_evidence(self, facts, context, "qkv", textbook=3, fused=1)

@@ -1,0 +1,124 @@
+"""Tiny models of every family, and levers applied to them."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from gptscope.models.config import GPTConfig, RopeScaling
+from gptscope.models.gpt import GPT, init_weights
+from gptscope.models.levers import LeverContext, Machine
+from gptscope.models.prepare import PreparedModel, prepare
+
+_LLAMA = GPTConfig(
+    family="llama",
+    vocab_size=97,
+    context_length=64,
+    n_layer=2,
+    d_model=32,
+    n_head=4,
+    n_kv_head=2,
+    d_head=8,
+    d_ff=48,
+    rotary_dim=8,
+)
+_GPT2 = replace(
+    _LLAMA,
+    family="gpt2",
+    n_kv_head=4,
+    norm="layernorm",
+    position="learned",
+    rotary_dim=0,
+    mlp="gelu_tanh",
+    qkv_bias=True,
+    out_bias=True,
+    mlp_bias=True,
+)
+TINY = {
+    "gpt2": _GPT2,
+    "gpt_neox": replace(
+        _GPT2,
+        family="gpt_neox",
+        position="rope",
+        rotary_dim=4,
+        mlp="gelu",
+        parallel_residual=True,
+        tie_embeddings=False,
+    ),
+    "llama": _LLAMA,
+    "llama3": replace(_LLAMA, rope_scaling=RopeScaling(kind="llama3", factor=8.0, original_context=32)),
+    "mistral": replace(_LLAMA, family="mistral", sliding_window=7, tie_embeddings=False),
+    "qwen2": replace(_LLAMA, family="qwen2", qkv_bias=True),
+    "qwen3": replace(_LLAMA, family="qwen3", qk_norm=True, d_head=16, rotary_dim=16),
+}
+"""One small configuration for each way in which the families differ."""
+
+
+@pytest.fixture(params=list(TINY))
+def family(request: pytest.FixtureRequest) -> str:
+    """Each family in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def machine() -> Machine:
+    """A CPU with everything that levers ask for."""
+    return Machine(
+        device="cpu",
+        device_name="test",
+        cores=1,
+        memory_bytes=1 << 30,
+        cpu_features=frozenset({"avx512_bf16", "avx512_fp16"}),
+        compiler="/usr/bin/g++",
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_model() -> Callable[[str], GPT]:
+    """A fresh model of a family: random weights large enough that its logits differ, norms and biases included."""
+    made: dict[str, GPT] = {}
+
+    def make(name: str) -> GPT:
+        if name not in made:
+            model = GPT(TINY[name])
+            init_weights(model, seed=1)
+            generator = torch.Generator().manual_seed(2)
+            with torch.no_grad():
+                for path, parameter in model.named_parameters():
+                    if path == "embed.weight":  # smaller than the rest, or a tied model only repeats its last token
+                        parameter.mul_(2.0)
+                    elif parameter.dim() == 1:
+                        parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
+                    else:
+                        parameter.mul_(8.0)
+            made[name] = model
+        return copy.deepcopy(made[name])
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def prepared(machine: Machine, tiny_model: Callable[[str], GPT]) -> Callable[..., PreparedModel]:
+    """`prepared("llama", "attention", "qkv", precision="bf16", kv_cache="static")`."""
+
+    def make(name: str, *fusions: str, **levers: Any) -> PreparedModel:
+        model = tiny_model(name)
+        settings: dict[str, Any] = {"workload": "decode", "precision": "fp32", "kv_cache": "dynamic"} | levers
+        context = LeverContext(machine=machine, config=model.config, fusions=frozenset(fusions), **settings)
+        return prepare(model, context, torch.device("cpu"))
+
+    return make
+
+
+@pytest.fixture
+def pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the lever `packed_linear` pack tiny matrices too."""
+    monkeypatch.setattr("gptscope.models.fusion.packed_linear.LEAST_VALUES", 0)
+
+
+@pytest.fixture(scope="session")
+def text_BL() -> torch.Tensor:  # noqa: N802  tensors carry their shape
+    """Two sequences of 24 tokens, valid for every tiny model."""
+    return torch.randint(0, 97, (2, 24), generator=torch.Generator().manual_seed(3))

@@ -1,0 +1,97 @@
+"""What a cache returns is what was put in, and it costs what its kind says."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from gptscope.models.gpt import GPT
+from gptscope.models.kv_cache import KV_CACHES, AnyCache, DynamicCache, StaticCache
+from gptscope.models.levers import LeverContext, Machine, ProfileFacts
+
+
+@pytest.fixture(params=["dynamic", "static"])
+def cache(request: pytest.FixtureRequest, tiny_model: Callable[[str], GPT]) -> AnyCache:
+    config = tiny_model("llama").config
+    made = KV_CACHES[request.param].make(config, 2, 24, torch.float32, torch.device("cpu"))
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("pieces", [[24], [1] * 24, [5, 1, 1, 10, 7]])
+def test_a_text_in_pieces_gives_the_logits_of_the_whole(
+    pieces: list[int], cache: AnyCache, tiny_model: Callable[[str], GPT], text_BL: torch.Tensor
+) -> None:
+    model = tiny_model("llama").eval()
+    with torch.inference_mode():
+        expected = model(text_BL)
+        found = torch.cat([model(piece_BL, cache) for piece_BL in text_BL.split(pieces, dim=1)], dim=1)
+    assert (found - expected).abs().max() < 1e-4
+    assert cache.length == 24
+
+
+def test_reset_forgets_the_text(cache: AnyCache, tiny_model: Callable[[str], GPT], text_BL: torch.Tensor) -> None:
+    model = tiny_model("llama").eval()
+    with torch.inference_mode():
+        first = model(text_BL[:, :9], cache)
+        cache.reset()
+        assert cache.length == 0
+        assert torch.equal(model(text_BL[:, :9], cache), first)
+
+
+def test_a_dynamic_cache_allocates_at_every_step_and_holds_no_more_than_the_text(
+    tiny_model: Callable[[str], GPT], text_BL: torch.Tensor
+) -> None:
+    model = tiny_model("llama").eval()
+    cache = DynamicCache(model.config.n_layer)
+    with torch.inference_mode():
+        for tokens, piece_BL in zip((4, 5), text_BL[:, :5].split([4, 1], dim=1), strict=True):
+            before = cache.allocations
+            model(piece_BL, cache)
+            assert cache.allocations - before == 2 * model.config.n_layer
+            assert cache.storage_bytes == 2 * tokens * model.config.kv_bytes_per_token(4)
+
+
+def test_a_static_cache_returns_views_of_the_buffers_that_it_began_with(tiny_model: Callable[[str], GPT]) -> None:
+    config = tiny_model("llama").config
+    cache = StaticCache(config, 2, 10, torch.bfloat16, torch.device("cpu"))
+    assert cache.storage_bytes == 2 * 10 * config.kv_bytes_per_token(2)
+    new = torch.ones(2, config.n_kv_head, 3, config.d_head, dtype=torch.bfloat16)
+    for step in range(3):
+        keys, values = cache.update(1, new, new)
+        assert keys.untyped_storage().data_ptr() == cache.layers[1].keys.untyped_storage().data_ptr()
+        assert values.untyped_storage().data_ptr() == cache.layers[1].values.untyped_storage().data_ptr()
+        cache.advance(3)
+        assert keys.shape[2] == 3 * (step + 1)
+    assert cache.allocations == 2 * config.n_layer
+
+
+def test_a_full_static_cache_says_so(tiny_model: Callable[[str], GPT]) -> None:
+    config = tiny_model("llama").config
+    cache = StaticCache(config, 1, 4, torch.float32, torch.device("cpu"))
+    new = torch.ones(1, config.n_kv_head, 5, config.d_head)
+    with pytest.raises(ValueError, match="5 tokens do not fit into a static KV cache made for 4"):
+        cache.update(0, new, new)
+
+
+@pytest.mark.parametrize(
+    ("kind", "counters", "in_effect"),
+    [
+        ("none", {"tokens_per_forward": 33.5}, True),
+        ("none", {"tokens_per_forward": 1.0}, False),
+        ("dynamic", {"tokens_per_forward": 1.0, "kv_cache_allocations_per_step": 4.0}, True),
+        ("dynamic", {"tokens_per_forward": 1.0, "kv_cache_allocations_per_step": 0.0}, False),
+        ("dynamic", {"tokens_per_forward": 33.5, "kv_cache_allocations_per_step": 4.0}, False),
+        ("static", {"tokens_per_forward": 1.0, "kv_cache_allocations_per_step": 0.0, "kv_cache_bytes": 1e6}, True),
+        ("static", {"tokens_per_forward": 1.0, "kv_cache_allocations_per_step": 4.0}, False),
+        ("static", {"tokens_per_forward": 33.5}, False),
+        ("static", {}, None),
+    ],
+)
+def test_evidence_follows_what_decode_steps_did(
+    kind: str, counters: dict[str, float], in_effect: bool | None, machine: Machine
+) -> None:
+    context = LeverContext(machine=machine, config=None, workload="decode", precision="fp32", kv_cache=kind)
+    facts = ProfileFacts(kernels=[], steps=4, n_layer=2, workload="decode", device="cpu", counters=counters)
+    evidence = KV_CACHES[kind].evidence(facts, context)
+    assert evidence.in_effect is in_effect
+    assert evidence.sentence.endswith(".")
