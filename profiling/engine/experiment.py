@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from gptscope.profiling import processes
 from gptscope.profiling.engine import scheduling
 from gptscope.profiling.engine.limits import Limits
@@ -21,6 +22,7 @@ from gptscope.profiling.records import (
     LoadVariant,
     MeasurePeaks,
     Notice,
+    Peaks,
     Progress,
     RecordProfile,
     RunSlice,
@@ -68,7 +70,8 @@ class ExperimentRun:
         self._slices = scheduling.slice_steps(start.experiment.workload)
         self._repeats = scheduling.repeat_budget(len(self._runs), len(self._slices))
         self._slices_done = 0
-        self._peaks_known: set[int | None] = set()
+        self._peaks: dict[int | None, Peaks | None] = {}
+        """By number of threads; None: they could not be measured."""
         self._evaluation: EvaluationStage | None = None
         self.ending = False
         """The last records are being written; too late to cancel."""
@@ -211,14 +214,21 @@ class ExperimentRun:
     async def _measure_peaks(self, run: VariantRun) -> None:
         """Get this machine's ceilings for the variant's threads, kept ones if there are any, while all is quiet."""
         threads = run.variant.threads
-        if not self._experiment.peaks or threads in self._peaks_known or not run.alive:
+        if not self._experiment.peaks or run.told.peaks is not None or not run.alive:
             return
-        self._peaks_known.add(threads)
+        if threads in self._peaks:  # every run says its own, so that each can be read alone
+            known = self._peaks[threads]
+            if known is not None:
+                run.told.peaks = msgspec.structs.replace(known, run_id=run.run_id)
+                await self._outbox.send(run.told.peaks)
+            return
+        self._peaks[threads] = None
         self._watch(run)
         command = MeasurePeaks(device=self._experiment.device, threads=threads)
         run.failures_are_notices = True
         try:
             await run.try_ask(command, silence_s=self._limits.peaks_s, doing="measuring this machine's peaks")
+            self._peaks[threads] = run.told.peaks
         except WorkerError as error:
             await run.fail(error)
         run.failures_are_notices = False

@@ -18,6 +18,7 @@ from gptscope.profiling.records import (
     ModelInfo,
     ModelLoaded,
     Notice,
+    Peaks,
     RunFinished,
     RunStarted,
     StepSamples,
@@ -53,8 +54,25 @@ class Told:
 
     model: ModelInfo | None = None
     device_bytes: int | None = None
+    peaks: Peaks | None = None
     first_measured_ns: int | None = None
     slice: SliceTimes = field(default_factory=SliceTimes)
+
+    def note(self, record: WorkerRecord) -> None:
+        """Keep what is needed of one record."""
+        match record:
+            case ModelLoaded():
+                self.model = record.model
+            case Peaks():
+                self.peaks = record
+            case MemoryPeak():
+                self.device_bytes = record.device_bytes
+            case StepSamples(phase="measure"):
+                self.slice.add(record)
+                if self.first_measured_ns is None and record.start_ns:
+                    self.first_measured_ns = min(record.start_ns)
+            case _:
+                pass
 
 
 _ONCE = (RunStarted, ModelLoaded, Compiled)
@@ -177,16 +195,8 @@ class VariantRun:
             case Failure() if self.failures_are_notices:
                 await self._outbox.send(Notice(message=record.message, level="warning", run_id=self.run_id))
                 return
-            case ModelLoaded():
-                self.told.model = record.model
-            case MemoryPeak():
-                self.told.device_bytes = record.device_bytes
-            case StepSamples(phase="measure"):
-                self.told.slice.add(record)
-                if self.told.first_measured_ns is None and record.start_ns:
-                    self.told.first_measured_ns = min(record.start_ns)
             case _:
-                pass
+                self.told.note(record)
         if isinstance(record, _ONCE):  # a variant that is loaded again has said this before
             if type(record) in self._announced:
                 return

@@ -121,6 +121,7 @@ class FakeWorker:
                         copy_gbps=10.0,
                         gemm_tflops={},
                         measured_unix_ns=0,
+                        run_id=self.run_id or None,
                     )
                 )
             case WarmUp():

@@ -54,7 +54,9 @@ def test_two_variants_are_loaded_measured_alternating_profiled_and_finished(engi
 
 def test_peaks_are_measured_once_per_number_of_threads_before_any_slice(engine, experiment, run_all):
     records = run_all(engine, experiment("good", "good too"))
-    assert len(of(Peaks, records)) == 1
+    peaks = of(Peaks, records)
+    assert [one.run_id for one in peaks] == [one.run_id for one in of(RunStarted, records)], "each run says its own"
+    assert len({one.measured_unix_ns for one in peaks}) == 1, "measured once"
     assert records.index(of(Peaks, records)[0]) < records.index(of(SliceDone, records)[0])
     records = run_all(engine, experiment("good", peaks=False))
     assert of(Peaks, records) == []
