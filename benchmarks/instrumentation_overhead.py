@@ -4,7 +4,7 @@
 
 Two comparisons, each as pairs in changing order with the median of the pairs' ratios and its bootstrap interval:
 
-* slice: in one process, a worker's slice (stopwatch, samples as frames into a pipe that another thread empties, peak
+* slice: in one process, a worker's slice (stopwatch, samples as frames into a pipe that another process reads, peak
   memory) against a plain loop over the same `DecodeSession` with one clock reading before it and one after.
 * program: a whole `gptscope run` (client, engine, telemetry, worker, no profile) against a process that only loads the
   same model and runs the plain loop.
@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,6 +37,10 @@ Sides = dict[str, Callable[[], float]]
 
 def main() -> int:
     options = parse_options()
+    if options.read_frames:  # what the engine does with a worker's records
+        for _ in read_frames(sys.stdin.fileno()):
+            pass
+        return 0
     if options.bare_json:
         json.dump({"tokens_per_s": bare_process(options)}, sys.stdout)
         return 0
@@ -63,6 +66,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=12, help="of slices")
     parser.add_argument("--runs", type=int, default=4, help="pairs of program runs; 0: none")
     parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--read-frames", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--bare-json", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -98,9 +102,9 @@ def slice_sides(options: argparse.Namespace) -> Sides:
     from gptscope.profiling.worker import memory
     from gptscope.profiling.worker.reporting import StepReporter
 
-    read_end, write_end = os.pipe()
-    threading.Thread(target=drain, args=(read_end,), daemon=True).start()
-    variant, output = load(options, os.fdopen(write_end, "wb"))
+    reader = subprocess.Popen([sys.executable, "-P", __file__, "--read-frames"], stdin=subprocess.PIPE)
+    assert reader.stdin is not None
+    variant, output = load(options, reader.stdin)
     produced = options.new_tokens - 1
 
     def instrumented() -> float:
@@ -112,12 +116,6 @@ def slice_sides(options: argparse.Namespace) -> Sides:
         return produced / spent_ns * 1e9
 
     return {"gptscope": instrumented, "bare loop": bare_loop(variant, options)}
-
-
-def drain(descriptor: int) -> None:
-    """Take frames as the engine does."""
-    for _ in read_frames(descriptor):
-        pass
 
 
 def load(options: argparse.Namespace, pipe: BinaryIO):  # type: ignore[no-untyped-def]
