@@ -13,8 +13,8 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.first import FirstScreen
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
 from gptscope.app.gui.widgets.tab_bar import TabBar
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class MainWindow(QMainWindow):
         self.setObjectName("window")
         self.setWindowTitle("gptscope")
         self.setMinimumSize(960, 600)
-        self.resize(1440, 900)
+        self._fit_screen()
         self.setAcceptDrops(True)
         self.commands = Commands(self)
         self.actions_by_id = ActionSet(self, self.commands.handlers())
@@ -202,6 +202,11 @@ class MainWindow(QMainWindow):
         self._on_library()
         self.ready.emit()
 
+    def _fit_screen(self) -> None:
+        """1440 x 900, or what the screen has room for beside the window's frame."""
+        room = QGuiApplication.primaryScreen().availableGeometry().size() - QSize(16, 48)
+        self.resize(QSize(1440, 900).boundedTo(room))
+
     def _restore_layout(self) -> None:
         saved = self.settings.layout()
         if saved is not None:
@@ -293,11 +298,10 @@ class MainWindow(QMainWindow):
             self.tell("Stopped. What was measured is kept in History.", "info")
 
     def _show_exports(self) -> None:
-        has_run = self.controller.experiment is not None and self.controller.experiment.current is not None
+        has_run = self.controller.experiment is not None
         for action_id in self.commands.EXPORTS:
-            self.actions_by_id[action_id].setEnabled(
-                has_run and not (self.controller.running and "chart" not in action_id)
-            )
+            whole = not self.controller.running or "chart" in action_id  # a run is saved once it has ended
+            self.actions_by_id[action_id].setEnabled(has_run and whole)
         self.export_button.setEnabled(has_run)
         self.actions_by_id["pin"].setEnabled(has_run)
 

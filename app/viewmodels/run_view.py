@@ -45,6 +45,7 @@ class SliceWork:
     durations: list[int] = field(default_factory=list)
     tokens: float = 0.0
     bytes: float = 0.0
+    disturbed: bool = False
 
 
 @dataclass
@@ -68,7 +69,7 @@ class RunView:
     first_step_ns: int | None = None
     _slice_start: dict[int, int] = field(default_factory=dict)
     _open_slices: dict[int, SliceWork] = field(default_factory=dict)
-    _disturbed: dict[int, SliceWork] = field(default_factory=dict)
+    _counted: dict[int, SliceWork] = field(default_factory=dict)
     _summary: tuple[int, bool, RunSummary] | None = None
 
     def __post_init__(self) -> None:
@@ -86,10 +87,10 @@ class RunView:
                 self._end_slice(record)
             case GeneratedText():
                 self._add_text(record.text)
-            case RunFinished():
-                for work in self._disturbed.values():
-                    self._count(work, sign=1)
-                self._disturbed.clear()
+            case RunFinished() if self._counted:
+                for work in self._open_slices.values():  # cut off: does not count beside whole slices
+                    self._count(work, sign=-1)
+                self._open_slices.clear()
             case Telemetry():
                 return
             case _:
@@ -147,15 +148,24 @@ class RunView:
 
     def _end_slice(self, done: SliceDone) -> None:
         self.slices_done += 1 if done.disturbed is None else 0
-        work = self._open_slices.pop(done.slice, None)
-        if done.disturbed is not None and work is not None:
-            self._count(work, sign=-1)
-            self._disturbed[done.slice] = work  # counts after all if no attempt was better
-        elif done.disturbed is None:
-            self._disturbed.pop(done.slice, None)
+        self._choose_attempt(done)
         start = self._slice_start.pop(done.slice, None)
         if done.disturbed is not None and start is not None and self.last_step_ns is not None:
             self.stretches.append(Stretch(start, self.last_step_ns, "disturbed", done.disturbed))
+
+    def _choose_attempt(self, done: SliceDone) -> None:
+        """One attempt of each slice counts: the last undisturbed one, else the last (as in `SliceBook.counted`)."""
+        work = self._open_slices.pop(done.slice, None)
+        if work is None:
+            return
+        earlier = self._counted.get(done.slice)
+        if earlier is None or done.disturbed is None or earlier.disturbed:
+            if earlier is not None:
+                self._count(earlier, sign=-1)
+            work.disturbed = done.disturbed is not None
+            self._counted[done.slice] = work
+        else:
+            self._count(work, sign=-1)
 
     def _add_text(self, text: str) -> None:
         self.text += text

@@ -2,7 +2,7 @@
 
 import sys
 
-from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtCore import QMimeData, Qt, QTimer, QUrl
 from PySide6.QtGui import QDrag, QMouseEvent
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -19,7 +19,7 @@ class Source(QLabel):
             drag = QDrag(self)
             drag.setMimeData(data)
             drag.exec(Qt.DropAction.CopyAction)
-            QApplication.quit()
+            QTimer.singleShot(5000, QApplication.quit)  # the target still has to fetch what was dropped
 
 
 app = QApplication(sys.argv)

@@ -73,8 +73,9 @@ def paint_chart(
         _paint_line(painter, theme, line, frame)
     painter.restore()
     _paint_axis(painter, theme, frame)
+    labelled: list[QRectF] = []
     for region in chart.regions:
-        _paint_region_label(painter, theme, region, frame)
+        _paint_region_label(painter, theme, region, frame, labelled)
     _paint_marks(painter, theme, chart.marks, frame)
     _paint_points(painter, theme, chart, frame, chosen_key)
     taken = [box for line in chart.lines if (box := _paint_end(painter, theme, line, frame)) is not None]
@@ -128,18 +129,22 @@ def _paint_region(painter: QPainter, theme: Theme, region: Region, frame: Frame)
     painter.fillRect(box, theme.hatch("line2") if region.kind == "hatched" else QBrush(theme.color("warn", 0.16)))
 
 
-def _paint_region_label(painter: QPainter, theme: Theme, region: Region, frame: Frame) -> None:
+def _paint_region_label(painter: QPainter, theme: Theme, region: Region, frame: Frame, taken: list[QRectF]) -> None:
+    """At the region's lower left; above other labels where regions lie close together."""
     if not region.label or region.end < frame.x_axis.low or region.start > frame.x_axis.high:
         return
     metrics = QFontMetricsF(painter.font())
     lines = region.label.split("\n")
     width = max(metrics.horizontalAdvance(line) for line in lines)
+    height = metrics.height() * len(lines)
     x = frame.x(max(region.start, frame.x_axis.low)) + 4
-    x = min(x, frame.area.right() - width)
+    box = QRectF(min(x, frame.area.right() - width), frame.area.bottom() - 4 - height, width, height)
+    while any(box.intersects(other) for other in taken) and box.top() - height > frame.area.top():
+        box.translate(0, -height - 2)
+    taken.append(box)
     painter.setPen(theme.color("warn" if region.kind == "warn" else "t3"))
-    y = frame.area.bottom() - 6 - metrics.height() * (len(lines) - 1)
     for index, line in enumerate(lines):
-        painter.drawText(QPointF(x, y + index * metrics.height()), line)
+        painter.drawText(QPointF(box.left(), box.top() + metrics.ascent() + index * metrics.height()), line)
 
 
 def _paint_level(painter: QPainter, theme: Theme, level: Level, frame: Frame) -> None:

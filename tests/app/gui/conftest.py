@@ -78,6 +78,7 @@ def bare_window(
         window = build_window(look, settings, library=str(tmp_path / "library"), session=session)
         opened.append(window)
         with qtbot.waitSignal(window.ready, timeout=10_000):
+            window.resize(1440, 900)  # the offscreen screen is smaller
             window.show()
         return window
 

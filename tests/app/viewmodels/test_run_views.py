@@ -15,7 +15,7 @@ from gptscope.app.viewmodels.charts import (
 )
 from gptscope.app.viewmodels.experiment_view import ExperimentView
 from gptscope.app.viewmodels.phases import PhaseClock, strip
-from gptscope.profiling.records import Failure, Peaks, Progress
+from gptscope.profiling.records import Failure, Peaks, Progress, RunFinished
 from tests_app_streams import FUSED, PEAKS, PLAIN, experiment_records
 
 
@@ -266,3 +266,29 @@ def test_an_unknown_precision_has_no_bandwidth_but_a_reason() -> None:
     assert chart.empty == bandwidth.NO_MODEL
     assert cards(odd.current, None)[2].value == "n/a"
     assert not math.isnan(float(cards(odd.current, None)[0].value))
+
+
+def test_a_slice_that_is_always_disturbed_counts_by_its_last_attempt_as_the_cards_say() -> None:
+    from gptscope.profiling.records import SliceDone
+    from tests_app_streams import UNIX, Clock, started
+
+    view, clock = ExperimentView("e1"), Clock()
+    view.apply(started("r1", FUSED))
+
+    def attempt(number: int, count: int, *, disturbed: bool) -> None:
+        view.apply(clock.steps("r1", 0, "measure", "decode", count, 10.0, 64))
+        reason = "busy" if disturbed else None
+        view.apply(SliceDone(run_id="r1", slice=0, attempt=number, pair=0, seconds=1, disturbed=reason))
+
+    run = view.runs["r1"]
+    for number, count, disturbed in ((0, 10, True), (1, 20, True), (2, 30, False), (3, 40, True)):
+        attempt(number, count, disturbed=disturbed)
+        expected = (10, 20, 30, 30)[number]
+        assert run.latency.total == run.measured_steps == expected
+        itl = run.summary().itl
+        assert itl is not None
+        assert itl.count == expected
+    view.apply(clock.steps("r1", 1, "measure", "decode", 5, 10.0, 64))
+    assert run.latency.total == 35, "live: steps count as they come"
+    view.apply(RunFinished(run_id="r1", outcome="cancelled", finished_unix_ns=UNIX))
+    assert run.latency.total == 30
