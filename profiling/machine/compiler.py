@@ -41,22 +41,26 @@ def find_compiler() -> Compiler:
     path = shutil.which(wanted)
     if path is None:
         return Compiler(None, f"No C++ compiler: {wanted!r} is not on the PATH. {_INSTALL_HINT}")
-    with tempfile.TemporaryDirectory(prefix="gptscope-compiler-") as folder:
-        source = Path(folder, "trial.cpp")
-        source.write_text(_TRIAL_SOURCE, encoding="ascii")
-        try:
-            done = subprocess.run(
-                _compile_command(path, source), cwd=folder, capture_output=True, text=True,
-                errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError) as error:
-            return Compiler(None, f"The C++ compiler {path} cannot be run: {error}")
+    try:
+        done = _compile_trial(path)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Compiler(None, f"The C++ compiler {path} could not be tried: {error}")
     if done.returncode != 0:
         said = next(
             (line for line in (done.stderr + done.stdout).splitlines() if "error" in line.lower()), "no message"
         )
         return Compiler(None, f"The C++ compiler {path} cannot build a small library: {said.strip()}. {_INSTALL_HINT}")
     return Compiler(path, None)
+
+
+def _compile_trial(path: str) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory(prefix="gptscope-compiler-") as folder:
+        source = Path(folder, "trial.cpp")
+        source.write_text(_TRIAL_SOURCE, encoding="ascii")
+        return subprocess.run(
+            _compile_command(path, source), cwd=folder, capture_output=True, text=True,
+            errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False,
+        )  # fmt: skip
 
 
 _INSTALL_HINT = {

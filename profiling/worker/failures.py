@@ -1,12 +1,14 @@
 """From an exception to a `Failure`: of the right kind, in a sentence, with the traceback for the details view."""
 
 import errno
+import os
 import re
 import traceback
 
 from gptscope.profiling.records import Failure, FailureKind
 
 _DISK_ERRORS = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_DISK_WORDS = {os.strerror(code) for code in _DISK_ERRORS}
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([\d.]+) ?(\w*)")
 _COMPILE_ERRORS = {
     "BackendCompilerFailed",
@@ -52,7 +54,8 @@ def _classify(error: BaseException, doing: str) -> tuple[FailureKind, str]:
         return "memory", _memory_message(error, doing)
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         where = f" for {error.filename}" if error.filename else ""
-        return "disk", f"No space is left on the disk{where} ({doing}). Free some space and run again; {_KEPT}."
+        said = "" if error.strerror in _DISK_WORDS else f": {error.strerror}"
+        return "disk", f"No space is left on the disk{where} ({doing}){said}. Free some space and run again; {_KEPT}."
     if isinstance(error, ValueError):
         return "usage", str(error)
     if names & _COMPILE_ERRORS:

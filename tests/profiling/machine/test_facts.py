@@ -97,6 +97,16 @@ def test_compiler_that_exists_but_cannot_compile_is_a_reason_with_its_words(
     assert "fatal error: Python.h" in found.reason
 
 
+def test_no_room_to_try_the_compiler_is_a_reason_too(monkeypatch: pytest.MonkeyPatch):
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiler.tempfile, "TemporaryDirectory", full)
+    found = compiler.find_compiler()
+    assert found.path is None
+    assert "No space left" in (found.reason or "")
+
+
 def test_versions_name_what_is_missing():
     versions = facts.package_versions()
     assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
