@@ -36,7 +36,8 @@ def compare(window: MainWindow, name: str, tmp_path: Path) -> None:
     focus = window.focusWidget()
     if focus is not None:
         focus.clearFocus()  # no blinking cursor
-    QApplication.processEvents()
+    for _ in range(5):
+        QApplication.processEvents()
     shown = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
     file = GOLDEN / f"{name}.png"
     if os.environ.get("GPTSCOPE_UPDATE_GOLDEN"):
