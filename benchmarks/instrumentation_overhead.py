@@ -142,6 +142,7 @@ def load(options: argparse.Namespace, pipe: BinaryIO):  # type: ignore[no-untype
 def bare_loop(variant, options: argparse.Namespace) -> Callable[[], float]:  # type: ignore[no-untyped-def]
     """Decode tokens per second of a plain loop, prefill apart."""
     import torch
+
     from gptscope.models.decoding.session import DecodeSession
 
     prepared = variant.prepared

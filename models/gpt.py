@@ -17,8 +17,9 @@ import math
 from typing import NamedTuple, Protocol
 
 import torch
-from gptscope.models.config import GPTConfig
 from torch import Tensor, nn
+
+from gptscope.models.config import GPTConfig
 
 
 class KVCache(Protocol):

@@ -4,9 +4,10 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.levers import INFERENCE_WORKLOADS, Evidence, Lever, LeverContext, ProfileFacts
-from torch import Tensor
 
 
 class DynamicLayer:

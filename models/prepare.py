@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import torch
+from torch import Tensor, nn
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.fusion import FUSIONS
 from gptscope.models.fusion.compile import CompileWatch
@@ -23,7 +25,6 @@ from gptscope.models.levers import (
     WorkloadKind,
 )
 from gptscope.models.precision import RECIPES
-from torch import Tensor, nn
 
 LeverT = TypeVar("LeverT", bound=Lever)
 

@@ -1,7 +1,8 @@
 """One optimizer step, as a textbook has it."""
 
-from gptscope.models.prepare import PreparedModel
 from torch import Tensor, nn
+
+from gptscope.models.prepare import PreparedModel
 
 
 class TrainStep:

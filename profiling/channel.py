@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import msgspec
+
 from gptscope.profiling.records import Command, Message, WorkerRecord
 
 MAGIC = b"GSF1"

@@ -3,6 +3,7 @@
 import argparse
 
 import msgspec
+
 from gptscope.app.cli import options
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 

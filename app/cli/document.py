@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+
 from gptscope.app.cli.verdicts import judge_all
 from gptscope.profiling.export import ExportError, run_document
 from gptscope.profiling.metrics.verdict import Verdict

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
 from gptscope.app.cli.console import Cell, Column, Console, Style
 from gptscope.app.cli.run_report import print_run
 from gptscope.app.viewmodels import formatting as f

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+
 from gptscope.app.viewmodels.formatting import count, quantity
 from gptscope.profiling.store import opening
 from gptscope.profiling.store.entries import LibraryError

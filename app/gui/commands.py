@@ -5,8 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gptscope.app.gui.theme import ThemeChoice
 from PySide6.QtWidgets import QApplication, QFileDialog
+
+from gptscope.app.gui.theme import ThemeChoice
 
 if TYPE_CHECKING:
     from gptscope.app.gui.charts.exporting import Exportable

@@ -5,6 +5,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from PySide6.QtCore import QObject, QTimer, Signal
+
 from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings
 from gptscope.app.viewmodels.setup import SetupState, title_of
@@ -29,7 +31,6 @@ from gptscope.profiling.records import (
     RunFinished,
     TraceChunk,
 )
-from PySide6.QtCore import QObject, QTimer, Signal
 
 if TYPE_CHECKING:
     from gptscope.app.gui.library_access import LibraryAccess

@@ -5,10 +5,6 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gptscope.app.gui.theme import ThemeChoice
-from gptscope.app.gui.widgets.basics import button, label
-from gptscope.app.viewmodels.help_texts import help_texts
-from gptscope.profiling.store.opening import default_folder
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -23,6 +19,11 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+
+from gptscope.app.gui.theme import ThemeChoice
+from gptscope.app.gui.widgets.basics import button, label
+from gptscope.app.viewmodels.help_texts import help_texts
+from gptscope.profiling.store.opening import default_folder
 
 if TYPE_CHECKING:
     from gptscope.app.gui.window import MainWindow

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from PySide6.QtCore import QObject, Signal
+
 from gptscope.profiling.records import Record
 from gptscope.profiling.store.entries import LibraryError, RunEntry
 from gptscope.profiling.store.library import Library
 from gptscope.profiling.store.recorder import Recorder
-from PySide6.QtCore import QObject, Signal
 
 _T = TypeVar("_T")
 

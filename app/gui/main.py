@@ -24,9 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(sentence, file=sys.stderr)
         return 1
     os.environ.setdefault("QT_LOGGING_RULES", "qt.qpa.*.warning=false")
-    from gptscope.app.gui.start import build_window, prepare_application
     from PySide6.QtCore import QTimer
     from PySide6.QtWidgets import QApplication
+
+    from gptscope.app.gui.start import build_window, prepare_application
 
     app = QApplication.instance() or QApplication(["gptscope"])
     assert isinstance(app, QApplication)

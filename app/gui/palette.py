@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gptscope.app.gui.actions import ACTIONS
-from gptscope.app.viewmodels.fuzzy import best_matches
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout
+
+from gptscope.app.gui.actions import ACTIONS
+from gptscope.app.viewmodels.fuzzy import best_matches
 
 if TYPE_CHECKING:
     from gptscope.app.gui.window import MainWindow

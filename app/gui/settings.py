@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import cast
 
-from gptscope.app.gui.theme import ThemeChoice
 from platformdirs import user_cache_path, user_config_path
 from PySide6.QtCore import QByteArray, QSettings
+
+from gptscope.app.gui.theme import ThemeChoice
 
 MAX_RECENT = 8
 _LAYOUT_VERSION = 1

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from PySide6.QtWidgets import QApplication
+
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings, cache_folder
 from gptscope.app.gui.theme import Theme, ThemeChoice
 from gptscope.app.gui.window import MainWindow
-from PySide6.QtWidgets import QApplication
 
 
 def prepare_application(

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from gptscope.assets import ASSETS
 from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
@@ -21,6 +20,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
+
+from gptscope.assets import ASSETS
 
 ThemeName = Literal["dark", "light"]
 ThemeChoice = Literal["system", "dark", "light"]

@@ -4,6 +4,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+
 from gptscope.app.gui.actions import ActionSet
 from gptscope.app.gui.commands import Commands
 from gptscope.app.gui.controller import Controller
@@ -13,9 +17,6 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.first import FirstScreen
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
 from gptscope.app.gui.widgets.tab_bar import TabBar
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
     from gptscope.app.gui.views.history import HistoryView

@@ -1,6 +1,7 @@
 """The library's runs as a table."""
 
 import numpy as np
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
 from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+
 from gptscope.app.viewmodels.chart_data import Region
 from gptscope.app.viewmodels.estimate import STEP_KIND
 from gptscope.app.viewmodels.series import NS_PER_S, LogHistogram, RateSeries

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from gptscope.app.viewmodels.chart_data import Floats, floats
 from numpy.typing import NDArray
+
+from gptscope.app.viewmodels.chart_data import Floats, floats
 
 NS_PER_S = 1e9
 _FIRST_BIN_NS = 100_000_000

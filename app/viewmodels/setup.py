@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.profiling.experiment import DEFAULT_SEED, Experiment, Variant, Workload, WorkloadKind, variant_name
 from gptscope.profiling.records import Capabilities, LeverInfo, ModelInfo

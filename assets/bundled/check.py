@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from gptscope.assets.bundled import corpus, export
-from gptscope.models.gpt import GPT
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
+
+from gptscope.assets.bundled import corpus, export
+from gptscope.models.gpt import GPT
 
 PROMPTS = ("Call me Ishmael. Some years ago", "The Congress of the United States has", "And it came to pass")
 

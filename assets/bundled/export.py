@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import torch
-from gptscope.models.config import GPTConfig
-from gptscope.models.gpt import GPT
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
+
+from gptscope.models.config import GPTConfig
+from gptscope.models.gpt import GPT
 
 END_OF_TEXT = "<|endoftext|>"
 """Stands before every document; also the model's only special token, both beginning and end."""

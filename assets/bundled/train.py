@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from gptscope.assets.bundled import corpus, export
-from gptscope.models.config import GPTConfig
-from gptscope.models.gpt import GPT, Attention, Mask, RMSNorm, SwigluMLP, init_weights
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional
+
+from gptscope.assets.bundled import corpus, export
+from gptscope.models.config import GPTConfig
+from gptscope.models.gpt import GPT, Attention, Mask, RMSNorm, SwigluMLP, init_weights
 
 CONFIG = GPTConfig(
     family="llama",

@@ -1,1 +1,1 @@
-
+"""Turning logits into text, token by token."""

@@ -1,8 +1,9 @@
 """The one loop that generates tokens: worker, quality checks and benchmarks all decode through it."""
 
 import torch
-from gptscope.models.prepare import PreparedModel
 from torch import Tensor
+
+from gptscope.models.prepare import PreparedModel
 
 
 class DecodeSession:

@@ -1,13 +1,14 @@
 """Attention by torch's scaled_dot_product_attention (flash attention where the device has it)."""
 
 import torch
+from torch import Tensor, nn
+
 from gptscope.models.fusion.counting import batched_products_per_step
 from gptscope.models.fusion.lever import Fusion, blocks_of
 from gptscope.models.fusion.linear import row_linear
 from gptscope.models.fusion.qkv import FusedQKV
 from gptscope.models.gpt import GPT, Attention, KVCache, Mask, Rope
 from gptscope.models.levers import Evidence, KernelFact, LeverContext, ProfileFacts
-from torch import Tensor, nn
 
 
 class FusedAttention(nn.Module):

@@ -3,13 +3,14 @@
 from importlib.util import find_spec
 
 import torch
+from torch import Tensor, nn
+
 from gptscope.models.fusion.attention import FusedAttention
 from gptscope.models.fusion.lever import Fusion, blocks_of, replace_modules
 from gptscope.models.fusion.linear import row_linear
 from gptscope.models.gpt import GPT, Attention, Block, Mask, Rope
 from gptscope.models.kv_cache import AnyCache, DynamicLayer
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
-from torch import Tensor, nn
 
 
 class CompiledBlock(nn.Module):

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from torch import nn
+
 from gptscope.models.gpt import GPT, Block
 from gptscope.models.levers import Lever, LeverContext
-from torch import nn
 
 
 class Fusion(Lever):

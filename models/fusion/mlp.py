@@ -1,11 +1,12 @@
 """The MLP with fewer kernels: gate and up in one product, the activation in one operator."""
 
+from torch import Tensor, nn
+
 from gptscope.models.fusion.counting import linear_count_evidence
 from gptscope.models.fusion.lever import Fusion, blocks_of
 from gptscope.models.fusion.linear import row_linear, stack_linears
 from gptscope.models.gpt import GPT, GeluMLP, SwigluMLP
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
-from torch import Tensor, nn
 
 
 class FusedSwigluMLP(nn.Module):

@@ -1,10 +1,11 @@
 """Normalisation by torch's own operators instead of the formula."""
 
 import torch
+from torch import Tensor, nn
+
 from gptscope.models.fusion.lever import Fusion, replace_modules
 from gptscope.models.gpt import GPT, LayerNorm, RMSNorm
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
-from torch import Tensor, nn
 
 
 class FusedLayerNorm(nn.Module):

@@ -1,9 +1,10 @@
 """AdamW over all parameters at once instead of one after another."""
 
 import torch
+from torch import nn
+
 from gptscope.models.fusion.lever import Fusion
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
-from torch import nn
 
 _FUSED_DEVICES = ("cpu", "cuda")
 

@@ -1,11 +1,12 @@
 """Weights reordered once into the layout that the CPU's matrix library wants (inference only)."""
 
 import torch
+from torch import Tensor, nn
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.fusion.lever import Fusion, replace_modules
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import INFERENCE_WORKLOADS, Evidence, LeverContext, ProfileFacts
-from torch import Tensor, nn
 
 LEAST_VALUES = 1 << 20
 """Smaller matrices stay plain: a oneDNN product takes about 20 µs to start, which is more than packing saves there."""

@@ -1,11 +1,12 @@
 """Queries, keys and values in one matrix product."""
 
+from torch import Tensor, nn
+
 from gptscope.models.fusion.counting import linear_count_evidence
 from gptscope.models.fusion.lever import Fusion, blocks_of
 from gptscope.models.fusion.linear import stack_linears
 from gptscope.models.gpt import GPT, SeparateQKV, split_heads
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
-from torch import Tensor, nn
 
 
 class FusedQKV(nn.Module):

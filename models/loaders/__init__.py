@@ -8,6 +8,7 @@ every name, shape and setting is checked against the architecture before memory 
 from pathlib import Path
 
 import torch
+
 from gptscope.models.loaders.base import (
     LoadedModel,
     LoadRequest,

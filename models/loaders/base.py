@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.gpt import GPT
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.loaders.base import LoadedModel, LoadRequest, ModelDescription, OfflineError, ProgressFn
 from gptscope.models.loaders.gguf import describe_gguf, load_gguf

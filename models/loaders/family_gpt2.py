@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterator
 from typing import Literal
 
+from torch import Tensor
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.loaders.settings import Settings
 from gptscope.models.loaders.weights import Pick, Stored, same
-from torch import Tensor
 
 GeluName = Literal["gelu", "gelu_tanh"]
 

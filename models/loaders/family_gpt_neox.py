@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterator
 
+from torch import Tensor
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.loaders.family_gpt2 import gelu_kind, head_size, layer_norm
 from gptscope.models.loaders.rope import read_rope
 from gptscope.models.loaders.settings import Settings
 from gptscope.models.loaders.weights import Pick, Stored, same
-from torch import Tensor
 
 
 class GptNeoxFamily:

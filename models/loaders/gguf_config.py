@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from gptscope.models.config import RopeScaling
 from gptscope.models.loaders.base import ModelError
 from gptscope.models.loaders.gguf_file import GgufHeader, read_tensor

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from gptscope.models.loaders.base import ModelError
 from gptscope.models.loaders.files import check_weight_file
-from numpy.typing import NDArray
 
 MAGIC = b"GGUF"
 FloatArray = NDArray[np.float32]

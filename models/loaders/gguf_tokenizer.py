@@ -7,11 +7,12 @@ have at Hugging Face.
 from collections.abc import Mapping
 from typing import Any
 
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as FastTokenizer
+
 from gptscope.models.loaders.base import ModelError, Tokenizer
 from gptscope.models.loaders.gguf_file import GgufHeader
 from gptscope.models.loaders.tokenizer import as_ids, wrap_fast
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers import Tokenizer as FastTokenizer
 
 _CONTROL, _USER_DEFINED = 3, 4
 """Token types: special tokens, and words added to the vocabulary later. Both are matched whole in the text."""

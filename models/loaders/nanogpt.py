@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.loaders.base import (
     LoadedModel,
@@ -24,7 +26,6 @@ from gptscope.models.loaders.settings import Settings
 from gptscope.models.loaders.tokenizer import load_folder_tokenizer
 from gptscope.models.loaders.weights import build_model
 from gptscope.models.loaders.weights_torch import TorchWeights, read_checkpoint
-from torch import Tensor
 
 FILE_NAME = "ckpt.pt"
 _SUFFIXES = (".pt", ".pth", ".ckpt")

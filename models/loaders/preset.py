@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+
 from gptscope.models.config import PRESETS, GPTConfig
 from gptscope.models.gpt import init_weights
 from gptscope.models.loaders.base import LoadedModel, LoadRequest, ModelDescription, ModelError, ProgressFn

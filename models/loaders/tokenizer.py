@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer as FastTokenizer
+
 from gptscope.models.loaders.base import ModelError, Tokenizer
 from gptscope.models.loaders.files import check_weight_file
 from gptscope.models.loaders.settings import read_json
-from tokenizers import Tokenizer as FastTokenizer
 
 SLOW_FILES = ("tokenizer.model", "vocab.json", "spiece.model")
 """Files from which transformers can build a tokenizer when there is no `tokenizer.json`."""

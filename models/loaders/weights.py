@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.gpt import GPT
 from gptscope.models.loaders.base import LoadRequest, ModelError
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 _ALIGNMENT_BYTES = 64
 """What torch's allocator gives: a cache line, and a full AVX-512 register."""

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.loaders.files import dominant
 from gptscope.models.loaders.gguf_file import FloatArray, GgufHeader, GgufTensor, read_tensor
-from torch import Tensor
 
 Rearrange = Callable[[FloatArray, GPTConfig], FloatArray]
 

@@ -6,10 +6,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from gptscope.models.loaders.base import ModelError
-from gptscope.models.loaders.files import check_weight_file, dominant
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
+
+from gptscope.models.loaders.base import ModelError
+from gptscope.models.loaders.files import check_weight_file, dominant
 
 _BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from gptscope.models.loaders.base import ModelError
 from gptscope.models.loaders.files import check_weight_file, dominant
-from torch import Tensor
 
 _NAMES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 

@@ -1,6 +1,7 @@
 """BF16: the range of FP32 with 8 bits of precision."""
 
 import torch
+
 from gptscope.models.precision.recipe import PrecisionRecipe
 
 

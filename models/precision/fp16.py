@@ -1,6 +1,7 @@
 """FP16: IEEE half precision, 11 bits of precision but a small range."""
 
 import torch
+
 from gptscope.models.precision.recipe import PrecisionRecipe
 
 

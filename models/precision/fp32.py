@@ -1,6 +1,7 @@
 """FP32: the reference that every other recipe is compared with."""
 
 import torch
+
 from gptscope.models.precision.recipe import PrecisionRecipe
 
 

@@ -4,9 +4,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 import torch
+from torch import nn
+
 from gptscope.models.gemm import is_gemm
 from gptscope.models.levers import Evidence, KernelFact, Lever, LeverContext, ProfileFacts
-from torch import nn
 
 PROFILER_DTYPE = {torch.float32: "float", torch.bfloat16: "c10::BFloat16", torch.float16: "c10::Half"}
 """How torch.profiler names the types in `Input type`."""

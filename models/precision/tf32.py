@@ -1,9 +1,10 @@
 """TF32: FP32 storage, matrix products with inputs rounded to 10 bits of mantissa (NVIDIA Ampere and newer)."""
 
 import torch
+from torch import nn
+
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
 from gptscope.models.precision.recipe import PrecisionRecipe, allow_tf32
-from torch import nn
 
 _AMPERE = (8, 0)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import msgspec
+
 from gptscope.profiling import channel, processes
 from gptscope.profiling.engine.asks import Question, answer, doing
 from gptscope.profiling.engine.experiment import ExperimentRun

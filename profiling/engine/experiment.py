@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+
 from gptscope.profiling import processes
 from gptscope.profiling.engine import scheduling
 from gptscope.profiling.engine.limits import Limits

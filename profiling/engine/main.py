@@ -8,6 +8,7 @@ import sys
 from typing import BinaryIO
 
 import msgspec
+
 from gptscope.profiling.engine.engine import Engine, default_worker_command
 from gptscope.profiling.engine.limits import Limits
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+
 from gptscope.profiling import channel, processes
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import Bye, Command, CommandDone, Failure, FailureKind, Leave, Notice, WorkerRecord

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from gptscope.profiling.export.files import ExportError, write_whole
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator

@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import msgspec
 import platformdirs
 import psutil
+
 from gptscope.profiling.machine.published import published_peaks
 from gptscope.profiling.records import MachineInfo, Peaks
 

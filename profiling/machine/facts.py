@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
+
 from gptscope.profiling.machine.compiler import Compiler, find_compiler
 from gptscope.profiling.records import MachineInfo
 

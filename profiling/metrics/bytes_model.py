@@ -12,6 +12,7 @@ its weights and the gradient of its output and writes the gradients of inputs an
 """
 
 import msgspec
+
 from gptscope.profiling.metrics.flops_model import pass_length
 from gptscope.profiling.metrics.model_ops import ModelShape, Operation, forward_operations, layer_operations
 from gptscope.profiling.records import StepKind

@@ -8,6 +8,7 @@ Output: greedy continuations and the distributions over the evaluation text, fro
 from collections.abc import Iterable
 
 import numpy as np
+
 from gptscope.profiling.metrics.slices import Slice
 from gptscope.profiling.metrics.statistics import Estimate, bootstrap_interval, median
 from gptscope.profiling.metrics.summary import RunAccumulator

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+
 from gptscope.profiling.metrics.slices import Slice, Steps
 from gptscope.profiling.metrics.statistics import (
     Floats,

@@ -10,6 +10,7 @@ The peak is the one measured on this machine; a published one stands beside it. 
 from collections.abc import Mapping
 
 import msgspec
+
 from gptscope.profiling.records import Peaks
 
 ABOVE_PEAK_NOTE = "cache-resident or model wrong"

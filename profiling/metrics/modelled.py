@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.metrics.bytes_model import StepBytes, ValueSizes, step_bytes, value_sizes
 from gptscope.profiling.metrics.flops_model import step_flops

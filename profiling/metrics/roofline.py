@@ -6,6 +6,7 @@ attainable FLOP/s = min(peak FLOP/s, arithmetic intensity x peak bytes/s)
 from collections.abc import Iterable
 
 import msgspec
+
 from gptscope.profiling.records import KernelRow
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import msgspec
+
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.metrics.bytes_model import StepBytes
 from gptscope.profiling.metrics.latency import Distribution

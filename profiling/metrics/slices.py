@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
 from gptscope.profiling.records import SliceDone, StepKind, StepSamples
 
 Ints = npt.NDArray[np.int64]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from gptscope.profiling.metrics.slices import Slice, Steps
 from gptscope.profiling.metrics.statistics import Estimate, ratio_interval
 from gptscope.profiling.records import StepKind

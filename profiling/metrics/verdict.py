@@ -3,6 +3,7 @@
 from typing import Literal
 
 import msgspec
+
 from gptscope.profiling.metrics.statistics import Estimate
 from gptscope.profiling.metrics.waterfall import Waterfall
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 
 import msgspec
+
 from gptscope.profiling.records import KernelRow, Profile
 
 GAPS, UNATTRIBUTED = "launch gaps", "unattributed"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+
 from gptscope.profiling.quality.greedy import Continuation, compare_continuations, near_tie_margin
 from gptscope.profiling.quality.perplexity import Estimate, perplexity, perplexity_change
 from gptscope.profiling.quality.rows import LogitWindow, RowFigures, compare_rows, decode_rows

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+
 from gptscope.profiling.records import GreedyTokens
 
 NOISE_MULTIPLE = 4.0

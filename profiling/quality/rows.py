@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
 from gptscope.profiling.records import Logits
 
 Float64 = npt.NDArray[np.float64]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+
 from gptscope.profiling.experiment import Variant, Workload
 
 Outcome = Literal["running", "done", "cancelled", "failed", "interrupted"]

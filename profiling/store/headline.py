@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 import msgspec
+
 from gptscope.profiling.records import Quality, Record
 from gptscope.profiling.store.entries import Headline
 

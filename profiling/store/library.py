@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
+
 from gptscope.profiling.channel import ChannelError, decode_record
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.records import CommandDone, GreedyTokens, Logits, Notice, Record

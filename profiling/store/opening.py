@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
 from gptscope.profiling.store.entries import LibraryError, NewerLibraryError
 from gptscope.profiling.store.schema import APPLICATION_ID, SCHEMA_VERSION, migrate, version_of
 

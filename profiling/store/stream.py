@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+
 from gptscope.profiling.channel import encode_header
 from gptscope.profiling.experiment import variant_name
 from gptscope.profiling.records import (

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import psutil
+
 from gptscope.profiling.records import CpuSample
 
 _Fact = TypeVar("_Fact")

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 import psutil
+
 from gptscope.profiling.telemetry.cpu import CpuLoad
 from gptscope.profiling.telemetry.nvidia import SLOWDOWNS
 

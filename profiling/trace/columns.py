@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from gptscope.profiling.trace.events import Args, Event, decode_digits, written
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, TraceTable, Track

@@ -1,6 +1,7 @@
 """Sums over intervals of time, in exact nanoseconds."""
 
 import numpy as np
+
 from gptscope.profiling.trace.table import Int64, TraceTable
 
 

@@ -8,6 +8,7 @@ step (a KV cache that grows) share one row.
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from gptscope.profiling.records import KernelRow
 from gptscope.profiling.trace.categories import category_by_name, category_of
 from gptscope.profiling.trace.names import collapse_layers, row_label

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+
 from gptscope.profiling.trace.table import Bools, Int64, TraceTable
 
 MODULE_PREFIX = "module: "

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.source import read_blocks

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 import msgspec
+
 from gptscope.profiling.trace.events import Event, decode_bare, decode_event, event_from_bare
 from gptscope.profiling.trace.health import HealthReport
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
+
 from gptscope.profiling.trace.events import Event, decode_events
 from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.repair import walk_events

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+
 from gptscope.profiling.trace.table import STEP_PREFIX, Int64, TraceTable
 
 

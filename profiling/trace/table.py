@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
 from gptscope.profiling.trace.health import HealthNote
 
 Int64 = npt.NDArray[np.int64]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
 from gptscope.profiling.trace.intervals import union_ns
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.steps import StepWindows

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch.autograd.profiler import profile, record_function
+
 from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.scopes import module_scopes
 from gptscope.profiling.worker.steps import Workbench
 from gptscope.profiling.worker.timing import stopwatch_for
-from torch.autograd.profiler import profile, record_function
 
 MOST_EVENTS = 300_000
 """A million events with shapes take 5 GB while they are recorded."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import torch
+
 from gptscope.profiling.records import (
     AskCapabilities,
     Command,

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
+
 from gptscope.models.levers import LeverContext
 from gptscope.models.precision import RECIPES
 from gptscope.profiling.experiment import Variant
@@ -12,7 +14,6 @@ from gptscope.profiling.machine.ceilings import get_ceilings, last_level_cache_b
 from gptscope.profiling.records import MachineInfo, MeasurePeaks, Peaks
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.request import choose_device, choose_threads, free_memory, to_lever_machine
-from torch import Tensor
 
 
 class TorchKernels:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
+from torch import Tensor
+
 from gptscope.profiling.records import StepKind, StepSamples
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.timing import Stopwatch
-from torch import Tensor
 
 Phase = Literal["warmup", "measure", "profile"]
 UNMEASURED_SLICE = -1

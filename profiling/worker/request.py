@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 
 import torch
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.kv_cache import KV_CACHES
 from gptscope.models.levers import Lever, LeverContext, LeverError, Machine

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from gptscope.models.fusion.compile import CompiledBlock
 from torch import nn
+
+from gptscope.models.fusion.compile import CompiledBlock
 
 SCOPE_PREFIX = "module: "
 

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 
 import torch
+from torch import Tensor
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.loaders import Tokenizer
 from gptscope.models.prepare import PreparedModel
@@ -13,7 +15,6 @@ from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.texts import TextStream, TokenSource
 from gptscope.profiling.worker.timing import stopwatch_for
-from torch import Tensor
 
 
 class Workbench(ABC):

@@ -4,10 +4,11 @@ import functools
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
+
 from gptscope.assets.bundled import evaluation_text
 from gptscope.models.loaders import Tokenizer
 from gptscope.profiling.worker.failures import RequestError
-from torch import Tensor
 
 
 class TokenSource:

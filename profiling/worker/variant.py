@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import psutil
 import torch
+from torch import Tensor
+
 from gptscope.models.levers import LeverContext
 from gptscope.models.loaders import ModelDescription, Tokenizer, describe_model, load_model
 from gptscope.models.precision import RECIPES
@@ -28,7 +30,6 @@ from gptscope.profiling.worker.request import (
 from gptscope.profiling.worker.steps import FirstSequenceText, Workbench, make_bench
 from gptscope.profiling.worker.texts import TokenSource
 from gptscope.profiling.worker.windows import Examiner
-from torch import Tensor
 
 
 @dataclass

@@ -3,6 +3,8 @@
 import math
 
 import torch
+from torch import Tensor
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.loaders import Tokenizer
 from gptscope.models.prepare import PreparedModel
@@ -10,7 +12,6 @@ from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.records import GreedyTokens, Logits
 from gptscope.profiling.worker.failures import RequestError
 from gptscope.profiling.worker.output import Output
-from torch import Tensor
 
 WINDOW_TOKENS = 512
 MOST_WINDOWS = 16

@@ -4,9 +4,10 @@ import csv
 
 import pytest
 import torch
+from tokenizers import Tokenizer
+
 from gptscope.assets.bundled import bundled_folder, calibration_text, check, corpus, evaluation_text, export
 from gptscope.models.gpt import GPT
-from tokenizers import Tokenizer
 
 EVALUATION_PERPLEXITY_BOUND = 47.4
 """Measured on 8 windows spread over the text, plus 3 %: see the table in SOURCES.md."""

@@ -8,10 +8,11 @@ import json
 import sys
 from typing import Any
 
-from gptscope.app.gui.start import build_window, prepare_application
-from gptscope.app.gui.window import MainWindow
 from PySide6.QtCore import QObject, QSocketNotifier
 from PySide6.QtWidgets import QApplication, QWidget
+
+from gptscope.app.gui.start import build_window, prepare_application
+from gptscope.app.gui.window import MainWindow
 
 
 def center_of(name: str) -> list[int] | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from gptscope.assets import ASSETS
 
 pytestmark = pytest.mark.slow

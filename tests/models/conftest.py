@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from gptscope.models.config import GPTConfig, RopeScaling
 from gptscope.models.gpt import GPT, init_weights
 from gptscope.models.levers import LeverContext, Machine

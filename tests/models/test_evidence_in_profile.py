@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.autograd.profiler import profile, record_function
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import Evidence, KernelFact, ProfileFacts
@@ -14,7 +16,6 @@ from gptscope.models.prepare import PreparedModel
 from gptscope.models.training import TrainStep
 from gptscope.profiling.trace import kernel_table, read_kineto
 from gptscope.profiling.worker.scopes import module_scopes
-from torch.autograd.profiler import profile, record_function
 
 Prepare = Callable[..., PreparedModel]
 Judge = Callable[..., dict[str, Evidence]]

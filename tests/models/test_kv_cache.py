@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from gptscope.models.gpt import GPT
 from gptscope.models.kv_cache import KV_CACHES, AnyCache, DynamicCache, StaticCache
 from gptscope.models.levers import LeverContext, Machine, ProfileFacts

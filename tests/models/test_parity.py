@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, Machine
 from gptscope.models.loaders import fetch_model, load_model
 from gptscope.models.prepare import prepare
-from torch import Tensor
 
 NEW_TOKENS = 32
 PROMPT = 12

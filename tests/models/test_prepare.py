@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+
 from gptscope.models.config import PRESETS
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, Machine

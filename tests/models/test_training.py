@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from gptscope.models.prepare import PreparedModel
 from gptscope.models.training import TrainStep
 

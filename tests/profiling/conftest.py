@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.records import (
     MachineInfo,

@@ -6,6 +6,9 @@ import math
 import os
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gptscope.profiling import channel
 from gptscope.profiling.channel import MAGIC, ChannelError, FrameReader, FrameWriter
 from gptscope.profiling.experiment import Experiment, Variant, Workload
@@ -17,8 +20,6 @@ from gptscope.profiling.records import (
     StartExperiment,
     StepSamples,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 headers = st.text(max_size=60).map(lambda text: channel.encode_header(Notice(message=text)))
 frames = st.tuples(headers, st.binary(max_size=200))

@@ -9,6 +9,7 @@ import time
 
 import psutil
 import pytest
+
 from gptscope.profiling.client import EngineClient, ends, python_command
 from gptscope.profiling.records import (
     Bye,

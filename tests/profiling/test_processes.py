@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from gptscope.profiling import processes
 
 CHILD = """

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
 from gptscope.app.gui.charts.marks import Frame, paint_chart
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Point
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QFocusEvent, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy, QWidget
 
 _TOP = 8.0
 _EMPTY = ChartData(x_axis=Axis(low=0, high=1), y_axis=Axis(low=0, high=1), empty=" ")

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
+from PySide6.QtWidgets import QMenu
+
 from gptscope.app.gui.charts.canvas import PlotCanvas
 from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import Panel, ThemedIcons, button, set_text
 from gptscope.app.viewmodels.chart_data import ChartData, chart_csv
 from gptscope.app.viewmodels.help_texts import help_for
-from PySide6.QtWidgets import QMenu
 
 
 class ChartPanel(Panel):

@@ -1,12 +1,13 @@
 """The machine during the run: small tiles with a number and its recent course."""
 
+from PySide6.QtCore import QLineF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtWidgets import QSizePolicy
+
 from gptscope.app.gui.charts.marks import thinned
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.charts.device import Tile
-from PySide6.QtCore import QLineF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
-from PySide6.QtWidgets import QSizePolicy
 
 _TILE_MIN = 128
 

@@ -1,12 +1,13 @@
 """Kernel time per token: stacked bars of now and baseline, then the longest kernels with a baseline tick."""
 
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter
+from PySide6.QtWidgets import QSizePolicy
+
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import WAITING, KernelTimes, Slice
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy
 
 _ROW, _BAR, _NAME_MAX, _NUMBER = 20, 12, 190, 52
 _TOP_ROW = 20

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from gptscope.app.gui.theme import Theme
-from gptscope.app.viewmodels.chart_data import Axis, Bars, ChartData, Floats, Level, Line, Mark, Region, Role
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.viewmodels.chart_data import Axis, Bars, ChartData, Floats, Level, Line, Mark, Region, Role
 
 _ROLE_TOKEN: dict[Role, str] = {
     "current": "accent",

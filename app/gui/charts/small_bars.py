@@ -1,11 +1,12 @@
 """The bar under the bandwidth chart: what the bytes of one step consist of."""
 
-from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.painted import Painted
-from gptscope.app.viewmodels import formatting as fmt
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QSizePolicy
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.viewmodels import formatting as fmt
 
 _TOKENS = ("base", "t1", "ctl", "line2", "t3")
 

@@ -1,5 +1,8 @@
 """Levers, generated from the capabilities record: what is unavailable is grey and says why."""
 
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import button, label, set_text
@@ -7,8 +10,6 @@ from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.setup import COMPILE, Choice, all_fusions, choices, differences
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 _DOT = "  ●"
 SHORT_TITLES = {"none": "none", "dynamic": "dynamic", "static": "static"}

@@ -2,14 +2,6 @@
 
 from pathlib import Path
 
-from gptscope.app.gui.controller import Controller
-from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
-from gptscope.app.viewmodels.estimate import kv_bytes_per_token, weight_bytes
-from gptscope.app.viewmodels.help_texts import help_for
-from gptscope.app.viewmodels.progress_text import fraction_of, progress_note
-from gptscope.app.viewmodels.setup import model_facts
-from gptscope.profiling.records import Progress
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
@@ -21,6 +13,15 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+
+from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
+from gptscope.app.viewmodels.estimate import kv_bytes_per_token, weight_bytes
+from gptscope.app.viewmodels.help_texts import help_for
+from gptscope.app.viewmodels.progress_text import fraction_of, progress_note
+from gptscope.app.viewmodels.setup import model_facts
+from gptscope.profiling.records import Progress
 
 MODEL_FILES = "Models (*.gguf *.pt *.safetensors *.json);;All files (*)"
 

@@ -1,5 +1,9 @@
 """The Setup dock, in the order in which people think: model, workload, levers, what it will cost, Run."""
 
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QDockWidget, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.levers_form import LeversForm
 from gptscope.app.gui.forms.model_form import ModelForm
@@ -10,9 +14,6 @@ from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.estimate import estimate
 from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.setup import command_line, differs_sentence, levers_of
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDockWidget, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 WIDTH = 304
 _TITLE_HEIGHT = 37

@@ -1,13 +1,14 @@
 """What each run computes: kind, batch, context, new tokens, steps, prompt."""
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
+
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import label, set_text
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.setup import STEP_NAMES, WORKLOADS
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
 
 _MAX = {"batch": 4096, "context": 1_000_000, "new_tokens": 1_000_000, "steps": 1_000_000}
 _TIPS = {

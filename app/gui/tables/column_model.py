@@ -1,8 +1,9 @@
 """The item model of every table: sorts and filters by index, makes texts only for cells that are drawn."""
 
 import numpy as np
-from gptscope.app.viewmodels.tables import Table, filtered_rows, sorted_rows
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+
+from gptscope.app.viewmodels.tables import Table, filtered_rows, sorted_rows
 
 Index = QModelIndex | QPersistentModelIndex
 CATEGORY_ROLE = Qt.ItemDataRole.UserRole + 1

@@ -1,8 +1,5 @@
 """The table all views share: sort by header, copy rows, swatches and bars, a total row, a sentence when empty."""
 
-from gptscope.app.gui.tables.column_model import CATEGORY_ROLE, FRACTION_ROLE, TONE_ROLE, ColumnModel
-from gptscope.app.gui.theme import Theme
-from gptscope.app.viewmodels.tables import Table, as_tsv
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
@@ -13,6 +10,10 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTableView,
 )
+
+from gptscope.app.gui.tables.column_model import CATEGORY_ROLE, FRACTION_ROLE, TONE_ROLE, ColumnModel
+from gptscope.app.gui.theme import Theme
+from gptscope.app.viewmodels.tables import Table, as_tsv
 
 _PADDING = 8
 

@@ -1,10 +1,11 @@
 """The row of sums under a table, aligned with its columns."""
 
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter
+
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.painted import Painted
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
 
 _HEIGHT, _PADDING = 26, 8
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, rule
 from gptscope.app.viewmodels.machine_facts import MachineFact, machine_facts
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 CONTENT_WIDTH = 960
 MODEL_TEXT = (

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QPlainTextEdit, QVBoxLayout, QWidget
+
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.theme import Theme
@@ -9,8 +12,6 @@ from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.app.viewmodels.history_table import history_table
 from gptscope.profiling.experiment import Experiment
 from gptscope.profiling.store.entries import RunEntry
-from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QPlainTextEdit, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
     from gptscope.app.gui.commands import Commands

@@ -1,11 +1,12 @@
 """The inspector: what is known about the chosen kernel, and what proves each lever."""
 
-from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.basics import label, rule, set_text
-from gptscope.app.viewmodels.inspect_kernel import Lines
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import label, rule, set_text
+from gptscope.app.viewmodels.inspect_kernel import Lines
 
 WIDTH = 296
 _ICONS: dict[bool | None, tuple[str, str, str]] = {

@@ -3,6 +3,10 @@
 import time
 from collections.abc import Callable
 
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent, QTextCursor
+from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
+
 from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.device_panel import DeviceTiles
 from gptscope.app.gui.charts.exporting import Exportable
@@ -20,9 +24,6 @@ from gptscope.app.viewmodels.cards import cards
 from gptscope.app.viewmodels.charts import bandwidth, device, kernel_times, latency_histogram, tokens_per_second
 from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.phases import strip
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent, QTextCursor
-from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
 
 NARROW = 1020
 """Below this width of the view (a window of about 1340 with Setup) panels stand under each other."""

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
 from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.controller import Controller
@@ -16,8 +19,6 @@ from gptscope.app.viewmodels import inspect_kernel
 from gptscope.app.viewmodels.charts import memory, roofline
 from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
 from gptscope.profiling.records import Profile
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 _MARGIN = 12
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Literal
 
-from gptscope.app.gui.theme import Theme
 from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from gptscope.app.gui.theme import Theme
 
 Tone = Literal["", "good", "bad", "warn", "link"]
 

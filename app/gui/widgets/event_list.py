@@ -1,11 +1,12 @@
 """What happened, newest first, with the time on the run's clock."""
 
-from gptscope.app.gui.theme import Theme
-from gptscope.app.viewmodels.experiment_view import Event
-from gptscope.app.viewmodels.scales import clock
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.viewmodels.experiment_view import Event
+from gptscope.app.viewmodels.scales import clock
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = 20

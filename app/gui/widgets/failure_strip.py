@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout
+
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.profiling.records import Failure
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout
 
 
 class FailureStrip(QFrame):

@@ -1,11 +1,12 @@
 """One big number with its baseline, ratio and source."""
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout
+
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, label, set_text, style_label
 from gptscope.app.viewmodels.cards import Card
 from gptscope.app.viewmodels.help_texts import help_for
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout
 
 HEIGHT = 92
 

@@ -2,9 +2,10 @@
 
 import logging
 
-from gptscope.app.gui.theme import Theme
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
+
+from gptscope.app.gui.theme import Theme
 
 logger = logging.getLogger(__name__)
 

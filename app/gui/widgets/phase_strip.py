@@ -1,11 +1,12 @@
 """The progress strip over the Live view: phases with their bars, and the time that is left."""
 
-from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.painted import Painted
-from gptscope.app.viewmodels.phases import PhaseCell, Strip
 from PySide6.QtCore import QLineF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.viewmodels.phases import PhaseCell, Strip
 
 _HEIGHT, _RIGHT = 44, 108
 _MIN_CELL = 64.0

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gptscope.app.gui.widgets.basics import repolish
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QSizePolicy, QWidget
+
+from gptscope.app.gui.widgets.basics import repolish
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """A 28 x 16 switch with its label and the dot that says `differs from the baseline`."""
 
-from gptscope.app.gui.theme import Theme
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+
+from gptscope.app.gui.theme import Theme
 
 _TRACK_W, _TRACK_H, _HEIGHT, _GAP = 27.0, 15.0, 24, 36
 

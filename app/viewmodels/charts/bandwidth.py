@@ -1,6 +1,7 @@
 """Modelled memory bandwidth over time against the measured peak."""
 
 import numpy as np
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Level, Line
 from gptscope.app.viewmodels.charts.tokens_per_second import Window, baseline_level, top_of

@@ -1,6 +1,7 @@
 """How long steps took: a histogram with p50, p95, p99 and the baseline's outline."""
 
 import numpy as np
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis, Bars, ChartData, Mark
 from gptscope.app.viewmodels.run_view import RunView

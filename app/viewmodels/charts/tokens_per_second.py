@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Floats, Level, Line
 from gptscope.app.viewmodels.run_view import RunView

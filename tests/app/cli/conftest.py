@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 
 import pytest
+
 from gptscope.app.cli.console import Console
 from gptscope.profiling.experiment import Experiment, Variant, Workload, variant_name
 from gptscope.profiling.records import (

@@ -1,6 +1,7 @@
 """What `compare` and `demo` print."""
 
 import pytest
+
 from gptscope.app.cli.compare_report import print_comparison
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.records import Failure, ModelLoaded, Profile, RunFinished, RunStarted, StepSamples

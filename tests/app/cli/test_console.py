@@ -1,6 +1,7 @@
 """Terminals get rich tables and colours, everything else plain lines, ASCII where it must be."""
 
 import pytest
+
 from gptscope.app.cli.console import Cell, Column, shorten
 
 COLUMNS = (Column("kernel", "left", name=True), Column("ms"), Column("what", "left"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from gptscope.app.cli.document import ExperimentDocument, experiment_document
 from gptscope.app.cli.json_output import encode_document
 from gptscope.app.cli.library_report import LibraryState

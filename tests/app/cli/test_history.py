@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from gptscope.app.__main__ import main
 from gptscope.app.cli.history_report import short_ids
 from gptscope.profiling.records import TraceChunk

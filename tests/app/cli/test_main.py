@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gptscope.app.__main__ import main
 from gptscope.app.cli import main as cli_main
 from gptscope.app.cli.commands import COMMANDS

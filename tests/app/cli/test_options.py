@@ -4,6 +4,7 @@ import argparse
 import shlex
 
 import pytest
+
 from gptscope.app.cli import options
 from gptscope.app.cli.compare import variants_from
 from gptscope.app.cli.demo import demo_experiment

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from gptscope.app.cli.progress import BarView, LineView, amount, describe, progress_view
 from gptscope.profiling.records import Progress
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from gptscope.profiling.records import StepSamples
 from gptscope.profiling.store.library import Library
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from gptscope.app.__main__ import main
 from gptscope.app.cli import session
 from gptscope.app.cli.console import results

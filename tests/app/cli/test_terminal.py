@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.store.library import Library
 from gptscope.profiling.store.recorder import Recorder
 

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QtMsgType
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from tests_app_streams import CAPABILITIES, INSPECTED, PEAKS
+
 from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.start import build_window, prepare_application
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.window import MainWindow
 from gptscope.profiling.records import Message, Record
-from PySide6.QtCore import QtMsgType
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
-from tests_app_streams import CAPABILITIES, INSPECTED, PEAKS
 
 
 class ScriptedSession(Session):

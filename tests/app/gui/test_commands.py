@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage, QKeySequence
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
+from tests_app_streams import experiment_records
+
 from gptscope.app.gui.actions import ACTIONS
 from gptscope.app.gui.charts.exporting import export_chart
 from gptscope.app.gui.dialogs import AboutDialog, GlossaryDialog, SettingsDialog
 from gptscope.app.gui.palette import CommandPalette
 from gptscope.app.gui.window import PROFILE, MainWindow
 from gptscope.profiling.records import TraceChunk
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage, QKeySequence
-from PySide6.QtWidgets import QFileDialog
-from pytestqt.qtbot import QtBot
-from tests_app_streams import experiment_records
 
 
 def finished(window: MainWindow, session: Any, qtbot: QtBot) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gptscope.app.gui.library_access import LibraryAccess
-from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
-from gptscope.profiling.records import Record, RunStarted
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from tests_app_streams import CAPABILITIES, FUSED, INSPECTED, PEAKS, PLAIN, WORKLOAD, experiment_records
+
+from gptscope.app.gui.library_access import LibraryAccess
+from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
+from gptscope.profiling.records import Record, RunStarted
 
 GOLDEN = Path(__file__).with_name("golden")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="letters are drawn differently on other systems")

@@ -2,11 +2,12 @@ import re
 from pathlib import Path
 
 import pytest
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QApplication
+
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.window import MainWindow
 from gptscope.assets import ASSETS
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication
 
 
 def luminance(colour: str) -> float:

@@ -3,6 +3,10 @@
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+from tests_app_streams import FUSED, INSPECTED, PLAIN, UNIX, experiment_records
+
 from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
 from gptscope.profiling.experiment import Experiment, Variant
 from gptscope.profiling.records import (
@@ -17,9 +21,6 @@ from gptscope.profiling.records import (
     RunFinished,
     StartExperiment,
 )
-from PySide6.QtCore import Qt
-from pytestqt.qtbot import QtBot
-from tests_app_streams import FUSED, INSPECTED, PLAIN, UNIX, experiment_records
 
 RMS_KEY = "rms_norm|blocks.*.norm|[1, 576] [3072, 576]"
 

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from pytestqt.qtbot import QtBot
+
 from gptscope.app.gui import session as module
 from gptscope.app.gui.session import Session
 from gptscope.profiling.records import AskCapabilities, Hello, Notice
-from pytestqt.qtbot import QtBot
 
 ENGINE = """
 import os, sys, time

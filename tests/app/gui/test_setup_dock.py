@@ -1,9 +1,10 @@
 from typing import Any
 
-from gptscope.app.gui.window import MainWindow
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from pytestqt.qtbot import QtBot
+
+from gptscope.app.gui.window import MainWindow
 
 
 def test_unavailable_levers_are_grey_and_say_why_in_three_places(window: MainWindow) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
+
 from gptscope.app.gui import guard
 from gptscope.app.gui.window import MainWindow
-from pytestqt.qtbot import QtBot
 
 PROBE = """
 import os, sys

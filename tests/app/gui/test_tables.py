@@ -2,6 +2,12 @@ import time
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QAbstractItemModelTester
+from pytestqt.qtbot import QtBot
+from tests_app_streams import PEAKS, profile
+
 from gptscope.app.gui.tables.column_model import ColumnModel
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
@@ -10,11 +16,6 @@ from gptscope.app.gui.widgets.event_list import EventModel
 from gptscope.app.viewmodels.experiment_view import Event
 from gptscope.app.viewmodels.kernel_table import kernel_table
 from gptscope.app.viewmodels.tables import Column, Table
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtTest import QAbstractItemModelTester
-from pytestqt.qtbot import QtBot
-from tests_app_streams import PEAKS, profile
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
 

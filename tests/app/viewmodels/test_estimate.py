@@ -1,7 +1,8 @@
 import pytest
+from tests_app_streams import MODEL, PEAKS
+
 from gptscope.app.viewmodels.estimate import estimate, kv_bytes_per_token, weight_bytes
 from gptscope.profiling.experiment import Variant, Workload
-from tests_app_streams import MODEL, PEAKS
 
 
 def test_half_the_bytes_double_the_ceiling_of_decoding() -> None:

@@ -4,9 +4,10 @@ import datetime as dt
 import math
 
 import pytest
-from gptscope.app.viewmodels import formatting as f
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gptscope.app.viewmodels import formatting as f
 
 T = f.THIN_SPACE
 

@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from tests_app_streams import FUSED, PEAKS, PLAIN, experiment_records
+
 from gptscope.app.viewmodels.cards import cards
 from gptscope.app.viewmodels.chart_data import chart_csv
 from gptscope.app.viewmodels.charts import (
@@ -16,7 +18,6 @@ from gptscope.app.viewmodels.charts import (
 from gptscope.app.viewmodels.experiment_view import ExperimentView
 from gptscope.app.viewmodels.phases import PhaseClock, strip
 from gptscope.profiling.records import Failure, Peaks, Progress, RunFinished
-from tests_app_streams import FUSED, PEAKS, PLAIN, experiment_records
 
 
 @pytest.fixture(scope="module")
@@ -229,9 +230,10 @@ def test_live_and_reopened_are_the_same_code_and_the_same_numbers() -> None:
 
 
 def test_the_candidate_is_in_front_and_its_own_baseline_behind() -> None:
+    from tests_app_streams import UNIX, WORKLOAD, Clock, run_records
+
     from gptscope.profiling.experiment import Experiment
     from gptscope.profiling.records import ExperimentStarted
-    from tests_app_streams import UNIX, WORKLOAD, Clock, run_records
 
     view, clock = ExperimentView("e"), Clock()
     experiment = Experiment(model="m", workload=WORKLOAD, variants=(PLAIN, FUSED))
@@ -269,8 +271,9 @@ def test_an_unknown_precision_has_no_bandwidth_but_a_reason() -> None:
 
 
 def test_a_slice_that_is_always_disturbed_counts_by_its_last_attempt_as_the_cards_say() -> None:
-    from gptscope.profiling.records import SliceDone
     from tests_app_streams import UNIX, Clock, started
+
+    from gptscope.profiling.records import SliceDone
 
     view, clock = ExperimentView("e1"), Clock()
     view.apply(started("r1", FUSED))

@@ -1,9 +1,10 @@
 import math
 
 import pytest
-from gptscope.app.viewmodels.scales import clock, linear_axis, log_axis, nice_step, time_axis
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gptscope.app.viewmodels.scales import clock, linear_axis, log_axis, nice_step, time_axis
 
 
 @given(st.floats(1e-6, 1e9), st.integers(2, 10))

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from gptscope.app.viewmodels.series import LogHistogram, RateSeries, TimeSeries
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gptscope.app.viewmodels.series import LogHistogram, RateSeries, TimeSeries
 
 MS = 1_000_000
 

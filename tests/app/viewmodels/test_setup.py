@@ -1,9 +1,10 @@
 import shlex
 
 import pytest
+from tests_app_streams import CAPABILITIES, MODEL
+
 from gptscope.app.viewmodels import setup as vm
 from gptscope.profiling.experiment import Experiment, Variant, Workload
-from tests_app_streams import CAPABILITIES, MODEL
 
 ORDER = tuple(lever.name for lever in vm.levers_of(CAPABILITIES, "fusion"))
 

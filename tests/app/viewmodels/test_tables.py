@@ -1,5 +1,7 @@
 import msgspec
 import numpy as np
+from tests_app_streams import CAPABILITIES, PEAKS, profile
+
 from gptscope.app.viewmodels.fuzzy import best_matches
 from gptscope.app.viewmodels.help_texts import help_for, help_texts
 from gptscope.app.viewmodels.history_table import history_table
@@ -9,7 +11,6 @@ from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, sta
 from gptscope.app.viewmodels.machine_facts import machine_facts
 from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows
 from gptscope.profiling.records import KernelRow
-from tests_app_streams import CAPABILITIES, PEAKS, profile
 
 
 def numbers(*values: float) -> Table:

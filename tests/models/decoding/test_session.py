@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.prepare import PreparedModel
 

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import pytest
 import torch
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.prepare import PreparedModel
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from gptscope.models.loaders.families import FAMILIES
-from gptscope.models.loaders.settings import Settings
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
+
+from gptscope.models.loaders.families import FAMILIES
+from gptscope.models.loaders.settings import Settings
 
 SETTINGS: dict[str, Any] = {
     "model_type": "llama",

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer as FastTokenizer
+
 from gptscope.models.loaders import describe_model, fetch_model, load_model
 from gptscope.models.loaders.bundled import FOLDER
-from tokenizers import Tokenizer as FastTokenizer
 
 
 def test_description_and_loaded_model_agree() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from gptscope.models.loaders import CATALOGUE, ModelError, OfflineError, catalogue
 from gptscope.models.loaders.base import ProgressFn
 from gptscope.models.loaders.catalogue import CatalogueSource

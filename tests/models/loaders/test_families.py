@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from gptscope.models.config import GPTConfig, RopeScaling
 from gptscope.models.loaders import ModelError, describe_model
 from gptscope.models.loaders.families import find_family, read_config

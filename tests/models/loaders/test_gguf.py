@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
-from gptscope.models.loaders import ModelError, describe_model, load_model
-from gptscope.models.loaders.gguf_file import read_header
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
+
+from gptscope.models.loaders import ModelError, describe_model, load_model
+from gptscope.models.loaders.gguf_file import read_header
 
 WriteFolder = Callable[..., dict[str, Tensor]]
 

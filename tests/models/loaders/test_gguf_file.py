@@ -7,6 +7,7 @@ import gguf
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType as Kind
+
 from gptscope.models.loaders import ModelError, describe_model
 from gptscope.models.loaders.gguf_file import read_header, read_tensor
 

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer as FastTokenizer
+
 from gptscope.models.loaders import ModelError
 from gptscope.models.loaders.gguf_file import GgufHeader
 from gptscope.models.loaders.gguf_tokenizer import build, can_build, load_gguf_tokenizer
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from tokenizers import Tokenizer as FastTokenizer
 
 # The splitting rules as they stand in the models' own tokenizer.json at Hugging Face.
 LLAMA3_SPLIT = (

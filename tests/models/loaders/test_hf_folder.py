@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import torch
-from gptscope.models.loaders import ModelError, describe_model, load_model
 from safetensors.torch import save_file
 from torch import Tensor
+
+from gptscope.models.loaders import ModelError, describe_model, load_model
 
 WriteFolder = Callable[..., dict[str, Tensor]]
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import huggingface_hub
 import pytest
-from gptscope.models.loaders.base import LoadRequest, ModelError, OfflineError
-from gptscope.models.loaders.hf_hub import HfHubSource
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
+
+from gptscope.models.loaders.base import LoadRequest, ModelError, OfflineError
+from gptscope.models.loaders.hf_hub import HfHubSource
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 REPO = "some-org/little-llama"

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from gptscope.models.loaders import ModelError, describe_model, load_model
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 from torch.nn import functional
+
+from gptscope.models.loaders import ModelError, describe_model, load_model
 
 SIZES = {"n_layer": 2, "n_head": 4, "n_embd": 32, "block_size": 48, "vocab_size": 320, "dropout": 0.0}
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from gptscope.models.config import PRESETS
 from gptscope.models.loaders import ModelError, describe_model, fetch_model, load_model
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gptscope.models.loaders import ModelError, describe_model, load_model
 from gptscope.models.loaders.registry import SOURCES, find_source
 

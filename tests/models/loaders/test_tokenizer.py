@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gptscope.models.loaders import LoadedModel, ModelError, describe_model, load_model
 from tokenizers import AddedToken, processors
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
+
+from gptscope.models.loaders import LoadedModel, ModelError, describe_model, load_model
 
 
 @pytest.fixture

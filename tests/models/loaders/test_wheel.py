@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from gptscope.models.loaders import wheel
 from gptscope.models.loaders.base import ModelError, OfflineError
 from gptscope.models.loaders.wheel import WheelModel, fetch_from_wheel, kept_file

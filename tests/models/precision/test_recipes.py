@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+
 from gptscope.models.levers import KernelFact, LeverContext, Machine, ProfileFacts
 from gptscope.models.precision import RECIPES
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from gptscope.profiling.client import EngineClient, python_command
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import Record, StartExperiment

@@ -5,6 +5,7 @@ import time
 
 import psutil
 import pytest
+
 from gptscope.profiling.records import (
     AskCapabilities,
     ExperimentFinished,

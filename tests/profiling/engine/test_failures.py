@@ -1,6 +1,7 @@
 """A worker may die, hang or fail anywhere: the reason is told in a sentence and everything else goes on."""
 
 import pytest
+
 from gptscope.profiling.records import (
     AskCapabilities,
     Capabilities,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling import channel
 from gptscope.profiling.engine.experiment import ExperimentRun
 from gptscope.profiling.engine.limits import Limits

@@ -1,11 +1,12 @@
 """The plan of an experiment: slices, alternation, repeats, rounds and what fits into memory."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gptscope.profiling.engine import scheduling
 from gptscope.profiling.engine.scheduling import MemoryUse
 from gptscope.profiling.experiment import Variant, Workload
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def test_decode_and_generate_measure_one_sequence_per_slice():

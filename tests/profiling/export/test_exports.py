@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from gptscope.profiling.export import (
     ExportError,
     export_json,

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+
 from gptscope.profiling.machine import ceilings
 from gptscope.profiling.machine.ceilings import PeaksCache, buffer_bytes, get_ceilings, measure_ceilings
 from gptscope.profiling.machine.published import PUBLISHED, published_peaks

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from gptscope.profiling.machine import compiler, facts
 
 

@@ -3,12 +3,13 @@
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gptscope.profiling.metrics.compare import MIN_PAIRS, compare_runs
 from gptscope.profiling.metrics.statistics import bootstrap_interval, median_absolute_deviation, quantile
 from gptscope.profiling.metrics.waterfall import GAPS, UNATTRIBUTED, by_category, by_module, waterfall
 from gptscope.profiling.records import Failure, KernelRow, Profile, Quality
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def experiment(make, baseline_ms, candidate_ms, *, disturbed=(), **started):

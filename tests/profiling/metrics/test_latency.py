@@ -1,6 +1,7 @@
 """TTFT, ITL and TPOT as their definitions say."""
 
 import pytest
+
 from gptscope.profiling.metrics.latency import (
     describe,
     inter_token_latencies_ms,

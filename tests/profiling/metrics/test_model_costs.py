@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
+
 from gptscope.models.config import PRESETS, GPTConfig
 from gptscope.models.gpt import GPT
 from gptscope.profiling.metrics.bytes_model import StepBytes, ValueSizes, layer_bytes, step_bytes, value_sizes
@@ -19,7 +21,6 @@ from gptscope.profiling.metrics.roofline import (
     roofline_points,
 )
 from gptscope.profiling.records import KernelRow, ModelInfo
-from torch.utils.flop_counter import FlopCounterMode
 
 FP32 = ValueSizes(weight=4, activation=4, kv=4)
 BF16 = ValueSizes(weight=2, activation=2, kv=2)

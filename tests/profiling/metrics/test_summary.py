@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator, summarise, summarise_all

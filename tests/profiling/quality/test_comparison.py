@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
+
 from gptscope.profiling.quality.comparison import QualityComparison, why_not_evaluated
 from gptscope.profiling.quality.greedy import LARGEST_TIE, SMALLEST_TIE, compare_continuations, near_tie_margin
 from gptscope.profiling.quality.perplexity import blocks, perplexity, perplexity_change

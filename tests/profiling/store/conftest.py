@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.experiment import Experiment, Variant, Workload, variant_name
 from gptscope.profiling.records import (
     ExperimentFinished,

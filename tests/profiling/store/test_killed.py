@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.records import SliceDone
 from gptscope.profiling.store.library import Library
 from gptscope.profiling.store.recorder import BATCH_S

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.records import (
     CpuSample,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.records import Record
 from gptscope.profiling.store import opening
 from gptscope.profiling.store.entries import LibraryError, NewerLibraryError

@@ -7,6 +7,7 @@ import time
 
 import psutil
 import pytest
+
 from gptscope.profiling.telemetry import cpu
 from gptscope.profiling.telemetry.cpu import CpuReading, CpuSource, load_between
 

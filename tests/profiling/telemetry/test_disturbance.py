@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+
 from gptscope.profiling.telemetry import disturbance, sampler
 from gptscope.profiling.telemetry.cpu import CpuLoad
 from gptscope.profiling.telemetry.disturbance import busiest, judge

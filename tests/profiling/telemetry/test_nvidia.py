@@ -4,6 +4,7 @@
 import types
 
 import pytest
+
 from gptscope.profiling.records import GpuSample
 from gptscope.profiling.telemetry.nvidia import NvidiaSource, open_nvidia
 

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+
 from gptscope.models.config import PRESETS
 from gptscope.models.gpt import GPT, init_weights
-from torch.profiler import ProfilerActivity, profile, record_function
 
 
 def add_scopes(model: torch.nn.Module) -> None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.trace import kernel_table, profiled_time, read_kineto, step_windows
 from gptscope.profiling.trace.intervals import union_ns
 from gptscope.profiling.trace.kernels import NS_PER_US

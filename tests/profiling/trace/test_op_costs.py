@@ -1,6 +1,7 @@
 """Bytes and FLOPs of single operators, counted by hand."""
 
 import pytest
+
 from gptscope.profiling.trace.categories import category_by_name, category_of
 from gptscope.profiling.trace.names import collapse_layers, module_tail, short_name
 from gptscope.profiling.trace.op_costs import operator_cost

@@ -6,13 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gptscope.profiling.trace import TraceError, busy_ns_per_device, kernel_table, read_kineto, step_windows
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.intervals import overlaps_on_streams, union_ns
 from gptscope.profiling.trace.split import EventStream
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 REAL = [
     "kineto-v100-resnet50-w0.json.gz",

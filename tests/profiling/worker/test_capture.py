@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+
 from gptscope.models.fusion.compile import CompiledBlock
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.experiment import Workload

@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+
 from gptscope.models.config import PRESETS, GPTConfig
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.training import TrainStep

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 import torch
+
 from gptscope.models.levers import LeverError
 from gptscope.models.loaders import ModelError, OfflineError
 from gptscope.profiling.worker.failures import NotEnoughMemoryError, RequestError, failure_of

@@ -6,6 +6,7 @@ import msgspec
 import platformdirs
 import pytest
 import torch
+
 from gptscope.profiling.machine import ceilings
 from gptscope.profiling.records import MeasurePeaks, Peaks
 from gptscope.profiling.worker import peaks

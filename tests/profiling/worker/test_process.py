@@ -6,6 +6,7 @@ import time
 
 import psutil
 import pytest
+
 from gptscope.profiling import channel
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.records import (

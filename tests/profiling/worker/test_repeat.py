@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from gptscope.app.cli import options
 from gptscope.app.cli.run import Run
 from gptscope.profiling.experiment import Experiment, Variant, Workload

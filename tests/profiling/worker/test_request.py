@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from gptscope.models.config import PRESETS
 from gptscope.models.levers import LeverContext, LeverError
 from gptscope.profiling.experiment import Variant, Workload

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import Compiled, GeneratedText, Progress, StepSamples

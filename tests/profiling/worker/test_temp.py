@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
 from gptscope.profiling.worker.temp import sweep_left_over_folders, temporary_folder
 
 

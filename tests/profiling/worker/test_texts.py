@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from gptscope.profiling.worker import texts
 from gptscope.profiling.worker.failures import RequestError
 from gptscope.profiling.worker.texts import TextStream, TokenSource

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+
 from gptscope.profiling.worker import timing
 from gptscope.profiling.worker.timing import CpuStopwatch, CudaStopwatch
 

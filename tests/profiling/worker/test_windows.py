@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.records import GreedyTokens, Logits
 from gptscope.profiling.worker import windows

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+
 from gptscope.profiling.client import EngineClient
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
