@@ -32,7 +32,9 @@ from typing import Any
 
 import torch
 import transformers
+
 from gptscope.models.decoding.session import DecodeSession
+from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, Machine
 from gptscope.models.loaders import describe_model, fetch_model, load_model
 from gptscope.models.precision import RECIPES
@@ -179,12 +181,56 @@ def measure(sides: list[Side], rounds: int) -> dict[str, list[float]]:
 
 
 def model_files(model: str, folder: Path) -> Path:
-    """Where both sides load from: a folder or a GGUF file."""
+    """The folder that both sides load from."""
     if model in RANDOM:
         torch.manual_seed(1234)
         transformers.AutoModelForCausalLM.from_config(RANDOM[model]()).save_pretrained(folder)
         return folder
-    return fetch_model(model)
+    kept = fetch_model(model)
+    if kept.is_file():  # a GGUF file, which transformers only reads with one more package
+        save_as_llama(load_model(model).model, folder)
+        return folder
+    return kept
+
+
+def save_as_llama(model: GPT, folder: Path) -> None:
+    """Write a Llama model's weights the way transformers names them."""
+    config = model.config
+    assert config.family == "llama"
+    assert config.tie_embeddings
+    layout = transformers.LlamaConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=config.d_ff,
+        num_hidden_layers=config.n_layer,
+        num_attention_heads=config.n_head,
+        num_key_value_heads=config.n_kv_head,
+        max_position_embeddings=config.context_length,
+        rms_norm_eps=config.norm_eps,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
+        tie_word_embeddings=True,
+    )
+    theirs = transformers.LlamaForCausalLM(layout)
+    names = {
+        "attn.qkv.q": "self_attn.q_proj",
+        "attn.qkv.k": "self_attn.k_proj",
+        "attn.qkv.v": "self_attn.v_proj",
+        "attn.out": "self_attn.o_proj",
+        "mlp.gate": "mlp.gate_proj",
+        "mlp.up": "mlp.up_proj",
+        "mlp.down": "mlp.down_proj",
+        "attn_norm": "input_layernorm",
+        "mlp_norm": "post_attention_layernorm",
+    }
+    ours = model.state_dict()
+    weights = {"model.embed_tokens.weight": ours["embed.weight"], "model.norm.weight": ours["norm.weight"]}
+    for layer in range(config.n_layer):
+        for our_name, their_name in names.items():
+            weights[f"model.layers.{layer}.{their_name}.weight"] = ours[f"blocks.{layer}.{our_name}.weight"]
+    left = theirs.load_state_dict(weights, strict=False)
+    assert left.missing_keys == ["lm_head.weight"], left
+    assert not left.unexpected_keys, left
+    theirs.save_pretrained(folder)
 
 
 class Clock(transformers.generation.streamers.BaseStreamer):
@@ -203,9 +249,7 @@ class Clock(transformers.generation.streamers.BaseStreamer):
 
 def transformers_side(files: Path, dtype: torch.dtype, prompt_BL: torch.Tensor, new_tokens: int) -> Side:
     """`generate` as installed."""
-    place = {"gguf_file": files.name} if files.is_file() else {}
-    loader = transformers.AutoModelForCausalLM
-    model = loader.from_pretrained(files.parent if files.is_file() else files, dtype=dtype, **place).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(files, dtype=dtype).eval()
     settings = transformers.GenerationConfig(
         max_new_tokens=new_tokens, min_new_tokens=new_tokens, do_sample=False, use_cache=True, pad_token_id=0
     )
@@ -256,7 +300,7 @@ def our_side(name: str, prepared: PreparedModel, prompt_BL: torch.Tensor, new_to
 def compare_text(
     theirs: list[int], ours: list[int], prompt_BL: torch.Tensor, reference: PreparedModel, tolerance: float
 ) -> tuple[str, bool]:
-    """Say where two greedy texts part, and whether that is a near-tie of the FP32 model (then they count as the same)."""
+    """Say where two greedy texts part, and whether a near-tie of the FP32 model excuses it."""
     parted = next((at for at, (one, other) in enumerate(zip(theirs, ours, strict=True)) if one != other), None)
     if parted is None:
         return f"all {len(ours)} tokens equal", True
