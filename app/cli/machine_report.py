@@ -26,6 +26,8 @@ def print_peaks(console: Console, peaks: Peaks) -> None:
     shown = len(columns) if peaks.published else len(columns) - 1
     console.table(columns[:shown], [row[:shown] for row in rows])
     console.line(f"  published figures: {peaks.published_source or 'none for this device'}", "dim")
+    if peaks.disturbed is not None:
+        console.line(f"Warning: {peaks.disturbed}: the true peaks are higher, so these are not kept.", "warn")
 
 
 def _or_reason(value: float | None, unit: str, peaks: Peaks, name: str) -> str:

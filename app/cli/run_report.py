@@ -43,7 +43,8 @@ def print_run(console: Console, records: Sequence[Record], run_id: str | None) -
     if text:
         console.line()
         console.line("Text", "title")
-        console.line(text)
+        prompt = run.started.workload.prompt if run.started is not None else None
+        console.line((prompt or "") + text)
     console.line()
     console.pairs(headline_pairs(summary), "Measured")
     if run.profile is not None and run.profile.kernels:
@@ -61,9 +62,9 @@ def run_lines(started: RunStarted, loaded: ModelLoaded | None) -> Iterable[str]:
     """Model, workload and variant, each in a line."""
     yield f"Model     {model_line(started.model, loaded)}"
     yield f"Workload  {workload_line(started.workload)}"
-    device, threads = started.machine.device_name, started.threads
-    where = f"{device}, {threads} thread{'s' if threads != 1 else ''}"
-    yield f"Variant   {started.name or variant_name(started.variant)}, on {where}"
+    threads = f", {started.threads} thread{'s' if started.threads != 1 else ''}"
+    named = "" if started.variant.threads is not None and not started.variant.name else threads
+    yield f"Variant   {started.name or variant_name(started.variant)}{named}, on {started.machine.device_name}"
     if loaded is not None and "all" in started.variant.fusions:
         yield f"Fusions   {', '.join(loaded.fusions) or 'none'}"
 

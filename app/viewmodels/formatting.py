@@ -119,10 +119,10 @@ def interval(value: float | None, low: float | None, high: float | None, unit: s
     """A value with its 95 % interval: `57.0 [56.1, 57.9] tok/s`; without one when its ends are unknown."""
     if value is None or not math.isfinite(value):
         return unknown(reason)
-    decimals = max(0, 2 - _exponent(_round_3(value))) if value else 2
+    digits = 2 - _exponent(_round_3(value)) if value else 2
     text = number(value)
     if low is not None and high is not None:
-        ends = (fixed(low, decimals), fixed(high, decimals)) if abs(value) >= 1e-4 else (number(low), number(high))
+        ends = [fixed(round(end, digits), max(0, digits)) if abs(value) >= 1e-4 else number(end) for end in (low, high)]
         text += f" [{ends[0]}, {ends[1]}]"
     return f"{text} {unit}".rstrip()
 

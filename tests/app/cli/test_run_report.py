@@ -13,7 +13,7 @@ def report(screen, records, run_id="e1-a", **options) -> str:
 def test_a_run_shows_model_levers_numbers_kernels_and_proof(screen, experiment) -> None:
     text = report(screen, experiment(text="Once upon"), "e1-a")
     assert "tiny (gpt2, 2 layers, width 64, 4 heads, 0.180 M parameters, 720 kB of weights, random weights" in text
-    assert "Variant   FP32, plain, dynamic KV, on Test CPU, 2 threads" in text
+    assert "Variant   FP32, plain, dynamic KV, 2 threads, on Test CPU" in text
     assert "Once upon" in text
     assert "tok/s" in text
     assert "MBU" in text

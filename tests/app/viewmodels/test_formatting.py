@@ -126,7 +126,7 @@ def test_ratios_carry_their_interval(args: tuple[float, ...], text: str) -> None
 def test_an_interval_has_the_digits_of_its_value() -> None:
     assert f.interval(57.04, 56.08, 57.94, "tok/s") == "57.0 [56.1, 57.9] tok/s"
     assert f.interval(57.04, None, None, "tok/s") == "57.0 tok/s"
-    assert f.interval(1234.0, 1201.0, 1260.0) == f"1{T}230 [1{T}201, 1{T}260]"
+    assert f.interval(1234.0, 1201.0, 1264.0) == f"1{T}230 [1{T}200, 1{T}260]"
 
 
 @pytest.mark.parametrize(
