@@ -1,7 +1,7 @@
 """The plan of an experiment: slices, alternation, repeats, rounds and what fits into memory."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptscope.profiling.engine import scheduling
@@ -14,6 +14,7 @@ def test_decode_and_generate_measure_one_sequence_per_slice():
     assert scheduling.slice_steps(Workload(kind="generate", steps=1)) == (1,)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 500), st.sampled_from(["train", "prefill"]))
 def test_other_steps_are_cut_into_at_most_twelve_nearly_equal_slices(steps, kind):
     slices = scheduling.slice_steps(Workload(kind=kind, steps=steps))
@@ -28,6 +29,7 @@ def test_variants_alternate_so_that_none_is_always_first():
     assert scheduling.alternation(1, 2) == ((0,), (0,))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 6), st.integers(1, 20))
 def test_rounds_measure_every_slice_of_every_variant_once_and_end_each_variant_once(variants, slices):
     visits = scheduling.rounds(variants, slices)
