@@ -27,6 +27,7 @@ def print_model(console: Console, inspected: ModelInspected) -> None:
             ("KV cache", f"{f.quantity(model.kv_bytes_per_token, 'bytes')} per token"),
             ("Weights", "random: speed only, no quality" if model.random_weights else "trained"),
             ("Tokenizer", yes_no[model.has_tokenizer]),
+            ("Download", f"{f.quantity(model.fetch_bytes, 'bytes')} when first used" if model.fetch_bytes else "none"),
             ("Memory needed", ", ".join(needed) + " (estimated, FP32, batch 1)"),
         )
     )
