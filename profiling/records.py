@@ -97,6 +97,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     tied_embeddings: bool = True
     learned_positions: bool = False
     notes: tuple[str, ...] = ()
+    fetch_bytes: int | None = None
+    """What must be downloaded before it can be loaded; None when it is on this machine."""
 
 
 class KernelRow(msgspec.Struct, frozen=True, kw_only=True):

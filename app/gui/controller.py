@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings
+from gptscope.app.viewmodels.progress_text import PHASE_SENTENCES, starting_sentence
 from gptscope.app.viewmodels.setup import SetupState, title_of
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
@@ -41,16 +42,6 @@ if TYPE_CHECKING:
 Level = Literal["info", "warning", "error"]
 _WRITTEN_MS, _WRITTEN_TRIES = 250, 20
 """How often and how many times to look whether the recorder, a thread of its own, has written a run's end."""
-PHASE_SENTENCES = {
-    "fetch": "Fetching the model.",
-    "load": "Loading the model and applying the levers.",
-    "compile": "Compiling the graph; the first time takes a while.",
-    "warmup": "Warming up until steps are steady; these are not counted.",
-    "measure": "Measuring, without a profiler.",
-    "profile": "Recording a kernel profile; the headline numbers are done.",
-    "evaluate": "Comparing the output with the baseline's.",
-    "peaks": "Measuring this machine's memory bandwidth and arithmetic.",
-}
 DEMO_WORKLOAD = Workload(kind="decode", context=128, new_tokens=96, steps=6)
 DEMO_VARIANTS = (Variant(name="FP32 plain"), Variant(precision="bf16", fusions=("all",), kv_cache="static"))
 
@@ -76,6 +67,7 @@ class Controller(QObject):
         self.capabilities: Capabilities | None = None
         self.model: ModelInfo | None = None
         self.model_problem = ""
+        self.fetch_problem = ""
         self.peaks: Peaks | None = None
         self.experiment: ExperimentView | None = None
         self.baseline: RunView | None = None
@@ -133,15 +125,30 @@ class Controller(QObject):
     def inspect(self, source: str) -> None:
         """Choose a model; its facts arrive later."""
         self.setup.model = source
-        self.model, self.model_problem = None, ""
+        self.model, self.model_problem, self.fetch_problem = None, "", ""
         self.model_changed.emit()
         self.setup_changed.emit()
         self._ask("inspect", InspectModel(model=source))
 
     def fetch(self, source: str) -> None:
         """Download a catalogue entry; progress is told by `fetch_changed`."""
+        self.fetch_problem = ""
         self._ask("fetch", FetchModel(model=source))
-        self.fetch_changed.emit(Progress(phase="fetch", done=0, total=0, note="asking for the download"))
+        note = "waits for the end of the run" if self.running else "asking for the download"
+        self.fetch_changed.emit(Progress(phase="fetch", done=0, total=0, note=note))
+
+    @property
+    def fetching(self) -> bool:
+        """True while a model is being downloaded, or will be as soon as the engine is free."""
+        return self._busy_with == "fetch" or "fetch" in self._waiting
+
+    def stop_fetch(self) -> None:
+        """Cancel the download; what has arrived is kept for the next attempt."""
+        if self._waiting.pop("fetch", None) is not None:
+            self.fetch_changed.emit(None)
+        elif self._busy_with == "fetch":
+            self.session.send(Cancel())
+            self.told.emit("Stopping the download; the next one goes on from what has arrived.", "info")
 
     def measure_peaks(self, *, fresh: bool = False) -> None:
         """Measure (or look up) this machine's memory and arithmetic ceilings."""
@@ -163,6 +170,9 @@ class Controller(QObject):
         if self.running:
             self.told.emit("A run is going on; stop it first (Esc).", "warning")
             return
+        if self._busy_with == "fetch":
+            self.told.emit("A model is being fetched; wait for it, or stop the download first (Esc).", "warning")
+            return
         from gptscope.app.viewmodels.experiment_view import ExperimentView
         from gptscope.app.viewmodels.phases import PhaseClock
 
@@ -182,10 +192,13 @@ class Controller(QObject):
         self.settings.add_recent_model(experiment.model)
         self.experiment_opened.emit()
         self.running_changed.emit()
-        self.told.emit("Starting: a worker process loads the model.", "info")
+        known = self.model if experiment.model == self.setup.model else None
+        self.told.emit(starting_sentence(experiment.model, known), "info")
 
     def stop(self) -> None:
-        """Cancel the running experiment; what was measured is kept."""
+        """Cancel the running experiment, or else the download; what was measured is kept."""
+        if not self.running:
+            self.stop_fetch()
         if self.running and not self.stopping:
             self.stopping = True
             self.session.send(Cancel())
@@ -308,13 +321,14 @@ class Controller(QObject):
 
     def _question_failed(self, failure: Failure) -> None:
         asked = self._busy_with
+        self._free()
         if asked == "inspect":
             self.model_problem = failure.message
             self.model_changed.emit()
         elif asked == "fetch":
+            self.fetch_problem = "" if failure.kind == "cancelled" else failure.message
             self.fetch_changed.emit(None)
         self.told.emit(failure.message, "info" if failure.kind == "cancelled" else "error")
-        self._free()
 
     def _on_run_record(self, record: Message, payload: bytes) -> None:
         assert self.experiment is not None
@@ -348,6 +362,8 @@ class Controller(QObject):
         if self.experiment is not None:
             self._tell_when_written(self.experiment.run_ids, _WRITTEN_TRIES)
         self._free()
+        if self.model is not None and self.model.fetch_bytes is not None:
+            self._ask("inspect", InspectModel(model=self.setup.model))  # the run may have fetched it
 
     def _tell_when_written(self, run_ids: tuple[str, ...], tries: int, seen: object = None) -> None:
         """Have the list of runs shown again whenever the recorder has written more about these runs."""

@@ -156,6 +156,7 @@ class MainWindow(QMainWindow):
         controller = self.controller
         controller.told.connect(self.tell)
         controller.running_changed.connect(self._on_running)
+        controller.fetch_changed.connect(self._show_stoppable)
         controller.experiment_opened.connect(self._on_opened)
         controller.baseline_changed.connect(self._show_baseline)
         controller.setup_changed.connect(self._show_workload)
@@ -270,10 +271,14 @@ class MainWindow(QMainWindow):
             self._on_redraw()
             if self.controller.experiment is not None and self.controller.experiment.finished is not None:
                 self._tell_end()
-        for action_id, enabled in (("run", not running), ("demo", not running), ("stop", running)):
-            self.actions_by_id[action_id].setEnabled(enabled)
+        for action_id in ("run", "demo"):
+            self.actions_by_id[action_id].setEnabled(not running)
+        self._show_stoppable()
         self._show_exports()
         self._show_title()
+
+    def _show_stoppable(self) -> None:
+        self.actions_by_id["stop"].setEnabled(self.controller.running or self.controller.fetching)
 
     def _show_title(self) -> None:
         """The task bar tells how the run stands, too."""

@@ -1,7 +1,26 @@
 """One `Progress` record in words and as a fraction. Needs no numpy: the Setup dock shows it before the first paint."""
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.profiling.records import Progress
+from gptscope.profiling.records import ModelInfo, Progress
+
+PHASE_SENTENCES = {
+    "fetch": "Fetching the model.",
+    "load": "Loading the model and applying the levers.",
+    "compile": "Compiling the graph; the first time takes a while.",
+    "warmup": "Warming up until steps are steady; these are not counted.",
+    "measure": "Measuring, without a profiler.",
+    "profile": "Recording a kernel profile; the headline numbers are done.",
+    "evaluate": "Comparing the output with the baseline's.",
+    "peaks": "Measuring this machine's memory bandwidth and arithmetic.",
+}
+
+
+def starting_sentence(source: str, model: ModelInfo | None) -> str:
+    """What Run does first; `model` is what is known of the source."""
+    if model is None or model.fetch_bytes is None:
+        return "Starting: a worker process loads the model."
+    size = fmt.quantity(model.fetch_bytes, "bytes")
+    return f"Starting: {source} is not on this machine yet, so {size} are fetched first."
 
 
 def fraction_of(progress: Progress | None) -> float | None:

@@ -59,6 +59,8 @@ class ModelDescription:
     notes: tuple[str, ...] = ()
     weight_format: str = ""
     """How the weights are stored, e.g. `BF16` or `Q4_1, Q8_0, F32`; empty when unknown before fetching."""
+    fetch_bytes: int | None = None
+    """What must be downloaded before it can be loaded; None when it is on this machine."""
 
 
 @dataclass(slots=True, kw_only=True)

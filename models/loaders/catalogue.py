@@ -90,6 +90,7 @@ class CatalogueSource:
                 has_tokenizer=True,
                 weight_file_bytes=entry.hub_bytes,
                 notes=(_places(entry),),
+                fetch_bytes=entry.hub_bytes,
             )
         if path.is_dir():
             return describe_folder(path, name=source, kind="hf_hub")

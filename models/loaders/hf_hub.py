@@ -74,6 +74,7 @@ class HfHubSource:
             weight_file_bytes=total,
             notes=(f"Not on this machine yet: {total / 1e6:,.0f} MB to fetch from the hub.",),
             weight_format=remote.weight_format,
+            fetch_bytes=total,
         )
 
     def load(self, source: str, request: LoadRequest) -> LoadedModel:

@@ -43,6 +43,7 @@ def model_info(description: ModelDescription, weight_bytes: int, bytes_per_value
         tied_embeddings=config.tie_embeddings,
         learned_positions=config.position == "learned",
         notes=description.notes,
+        fetch_bytes=description.fetch_bytes,
     )
 
 

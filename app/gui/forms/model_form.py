@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
+from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.estimate import kv_bytes_per_token, weight_bytes
 from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.progress_text import fraction_of, progress_note
@@ -68,6 +69,14 @@ class ModelForm(QWidget):
         self._note.setWordWrap(True)
         self._note.hide()
         layout.addWidget(self._note)
+        self.fetch = button(
+            "Fetch",
+            self._on_fetch_clicked,
+            tip="Download this model into the cache; once is enough",
+            name="Fetch model",
+        )
+        icons.on_button(self.fetch, "download", "t1", 14)
+        layout.addWidget(self.fetch)
         self._fetch_row = self._make_fetch_row()
         layout.addWidget(self._fetch_row)
         controller.capabilities_changed.connect(self.refresh_choices)
@@ -82,11 +91,18 @@ class ModelForm(QWidget):
         layout = QVBoxLayout(holder)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.setSpacing(4)
-        self._fetch_text = label("", level=2, size=12)
+        self._fetch_text = ElidedLabel("", level=2, size=12)
         self._fetch_bar = QProgressBar()
         self._fetch_bar.setTextVisible(False)
         self._fetch_bar.setAccessibleName("Download progress")
-        layout.addWidget(self._fetch_text)
+        self.stop_fetch = button(
+            "Stop", self._controller.stop_fetch, kind="link", tip="Stop the download (Esc)", name="Stop the download"
+        )
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self._fetch_text, 1)
+        row.addWidget(self.stop_fetch)
+        layout.addLayout(row)
         layout.addWidget(self._fetch_bar)
         holder.hide()
         return holder
@@ -156,6 +172,7 @@ class ModelForm(QWidget):
             self.refresh_choices()
         for fact in self._facts:
             fact.setVisible(model is not None)
+        self._refresh_fetch()
         if model is None:
             problem = self._controller.model_problem
             style_label(self._note, level=3 if not problem else 1, size=12, tone="bad" if problem else "")
@@ -166,12 +183,26 @@ class ModelForm(QWidget):
         facts = model_facts(model, precision, weight_bytes(model, precision), kv_bytes_per_token(model, precision))
         for fact, text in zip(self._facts, (facts.shape, facts.parameters, facts.weights, facts.kv), strict=True):
             set_text(fact, text)
-        style_label(self._note, level=3, size=12)
-        set_text(self._note, " ".join(facts.notes))
-        self._note.setVisible(bool(facts.notes))
+        problem = self._controller.fetch_problem
+        style_label(self._note, level=1 if problem else 3, size=12, tone="bad" if problem else "")
+        set_text(self._note, problem or " ".join(facts.notes))
+        self._note.setVisible(bool(problem or facts.notes))
+
+    def _refresh_fetch(self) -> None:
+        """Offer the download when the model is not on this machine and nothing is on its way."""
+        model = self._controller.model
+        absent = model.fetch_bytes if model is not None else None
+        self.fetch.setVisible(absent is not None and not self._controller.fetching)
+        if absent is not None:
+            self.fetch.setText(f"Fetch {fmt.quantity(absent, 'bytes')}")
+
+    def _on_fetch_clicked(self) -> None:
+        self._controller.fetch(self._controller.setup.model)
 
     def _on_fetch(self, progress: object) -> None:
-        self._fetch_row.setVisible(progress is not None)
+        if self._fetch_row.isHidden() == (progress is not None):  # it begins or ends
+            self._fetch_row.setVisible(progress is not None)
+            self.refresh()
         if isinstance(progress, Progress):
             set_text(self._fetch_text, f"Fetching: {progress_note(progress) or progress.note}")
             fraction = fraction_of(progress)

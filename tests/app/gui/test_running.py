@@ -13,11 +13,8 @@ from gptscope.profiling.records import (
     Cancel,
     ExperimentFinished,
     Failure,
-    FetchModel,
     GeneratedText,
     InspectModel,
-    ModelFetched,
-    Progress,
     RunFinished,
     StartExperiment,
 )
@@ -297,19 +294,6 @@ def test_choosing_a_model_asks_and_a_bad_one_is_told_where_one_chose_it(window: 
     form.choose("bundled")
     session.feed(INSPECTED)
     assert form._facts[1].text() == "135 M parameters"
-
-
-def test_a_download_shows_its_progress(window: MainWindow, session: Any) -> None:
-    form = window.dock.model_form
-    window.controller.fetch("smollm2-135m")
-    assert session.sent[-1] == FetchModel(model="smollm2-135m")
-    session.feed(Progress(phase="fetch", done=49e6, total=98e6, unit="bytes"))
-    assert form._fetch_row.isVisible()
-    assert form._fetch_text.text() == "Fetching: 49.0 MB of 98.0 MB"
-    assert form._fetch_bar.value() == 500
-    session.feed(ModelFetched(model="smollm2-135m", path="/cache/x", bytes=98_000_000))
-    assert form._fetch_row.isHidden()
-    assert session.sent[-1] == InspectModel(model="smollm2-135m")
 
 
 def test_questions_wait_while_a_run_goes_on(window: MainWindow, session: Any) -> None:

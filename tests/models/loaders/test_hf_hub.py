@@ -140,6 +140,7 @@ def test_describing_fetches_the_config_only(hub: Hub, source: HfHubSource) -> No
     assert description.weight_format == "F32"
     assert description.has_tokenizer
     assert "Not on this machine yet" in description.notes[0]
+    assert description.fetch_bytes == len(hub.files["model.safetensors"])
     assert hub.requests == ["GET config.json"]
 
 
