@@ -4,6 +4,7 @@ from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
 from gptscope.app.viewmodels.kernel_match import row_key, shown_name
 from gptscope.profiling.metrics.mfu_mbu import memory_peak_gbps
+from gptscope.profiling.metrics.roofline import kernel_gbps, kernel_tflops
 from gptscope.profiling.records import EvidenceReport, KernelRow, Peaks, Profile
 
 Lines = tuple[tuple[str, str], ...]
@@ -19,10 +20,9 @@ def find(profile: Profile | None, key: str) -> KernelRow | None:
 def kernel_lines(row: KernelRow, profile: Profile, peaks: Peaks | None, kind: str) -> Lines:
     """What is known of one kernel; what is not says n/a with its reason."""
     unit, steps = per_unit(kind), max(profile.steps, 1)
-    seconds = row.self_time_us * 1e-6
     no_shapes = "shapes were not recorded"
-    gbps = row.bytes / seconds / 1e9 if row.bytes is not None and seconds > 0 else None
-    gflops = row.flops / seconds / 1e9 if row.flops is not None and seconds > 0 else None
+    no_rate = "it moves no bytes" if row.bytes == 0 else no_shapes
+    gbps, tflops = kernel_gbps(row), kernel_tflops(row)
     peak, why = memory_peak_gbps(peaks)
     share_of_peak = gbps / peak if gbps is not None and peak else None
     intensity = row.flops / row.bytes if row.flops is not None and row.bytes else None
@@ -41,9 +41,12 @@ def kernel_lines(row: KernelRow, profile: Profile, peaks: Peaks | None, kind: st
             "Bytes per call, modelled",
             fmt.quantity(row.bytes / max(row.calls, 1) if row.bytes is not None else None, "bytes", no_shapes),
         ),
-        ("Bandwidth, modelled", f"{fmt.number(gbps)} GB/s" if gbps is not None else fmt.unknown(no_shapes)),
-        ("Of measured peak", fmt.of_peak(share_of_peak, why or no_shapes)),
-        ("Arithmetic", f"{fmt.number(gflops)} GFLOP/s" if gflops is not None else fmt.unknown("no FLOPs modelled")),
+        ("Bandwidth, modelled", f"{fmt.number(gbps)} GB/s" if gbps is not None else fmt.unknown(no_rate)),
+        ("Of measured peak", fmt.of_peak(share_of_peak, why or no_rate)),
+        (
+            "Arithmetic",
+            f"{fmt.number(1e3 * tflops)} GFLOP/s" if tflops is not None else fmt.unknown("no FLOPs modelled"),
+        ),
         (
             "Intensity",
             f"{fmt.number(intensity)} FLOP/byte" if intensity is not None else fmt.unknown("no FLOPs modelled"),

@@ -9,7 +9,8 @@ from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
 from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name
 from gptscope.app.viewmodels.tables import Column, Table
 from gptscope.profiling.metrics.mfu_mbu import memory_peak_gbps
-from gptscope.profiling.records import KernelRow, Peaks, Profile
+from gptscope.profiling.metrics.roofline import kernel_gbps
+from gptscope.profiling.records import Peaks, Profile
 
 NO_PROFILE = "Kernels appear here after a profiled run: press Run, or reopen one from History."
 
@@ -25,7 +26,7 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
     mean_us = _floats([row.self_time_us / max(row.calls, 1) for row in rows])
     calls = _floats([row.calls / steps for row in rows])
     per_call_mb = _floats([row.bytes / max(row.calls, 1) / 1e6 if row.bytes is not None else np.nan for row in rows])
-    gbps = _floats([_gbps(row) for row in rows])
+    gbps = _floats([np.nan if (rate := kernel_gbps(row)) is None else rate for row in rows])
     peak, _ = memory_peak_gbps(peaks)
     of_peak = gbps / peak if peak else np.full(len(rows), np.nan)
     share = _floats([row.share for row in rows])
@@ -77,7 +78,7 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
             text=lambda i: _or_na(gbps[i]),
             look="number",
             width=62,
-            tip="Modelled bytes over self time",
+            tip="Modelled bytes over total time: an operator's bytes include what runs inside it",
         ),
         Column(
             title="of peak",
@@ -190,12 +191,6 @@ def starred(module: str) -> str:
 def _headings(unit: str) -> tuple[Column, ...]:
     titles = ("Kernel", "Category", "Module", "Calls", "Self ms", f"Share of {unit}")
     return tuple(Column(title=title, values=(), text=lambda _i: "", width=120) for title in titles)
-
-
-def _gbps(row: KernelRow) -> float:
-    if row.bytes is None or row.self_time_us <= 0:
-        return float("nan")
-    return row.bytes / (row.self_time_us * 1e-6) / 1e9
 
 
 def _floats(values: Sequence[float]) -> np.ndarray:

@@ -8,7 +8,7 @@ from gptscope.app.viewmodels.chart_data import Axis, ChartData, Line, Point, flo
 from gptscope.app.viewmodels.kernel_match import row_key, shown_name
 from gptscope.app.viewmodels.scales import log_axis
 from gptscope.profiling.metrics.mfu_mbu import compute_peak_tflops, memory_peak_gbps
-from gptscope.profiling.metrics.roofline import ridge_intensity
+from gptscope.profiling.metrics.roofline import kernel_gbps, kernel_tflops, ridge_intensity
 from gptscope.profiling.records import KernelRow, Peaks, Profile
 
 NOT_MODELLED = "No kernel of this profile has modelled bytes and FLOPs, so there is nothing to place under the roof."
@@ -21,7 +21,7 @@ def build(profile: Profile | None, peaks: Peaks | None, precision: str) -> Chart
     flat = Axis(low=0, high=1)
     if profile is None:
         return ChartData(x_axis=flat, y_axis=flat, empty=NO_PROFILE)
-    placed = [row for row in profile.kernels if row.bytes and row.flops and row.self_time_us > 0]
+    placed = [row for row in profile.kernels if row.self_time_us > 0 and kernel_gbps(row) and kernel_tflops(row)]
     placed = sorted(placed, key=lambda row: -row.self_time_us)[:_MAX_POINTS]
     if not placed:
         return ChartData(x_axis=flat, y_axis=flat, empty=NOT_MODELLED)
@@ -41,11 +41,12 @@ def build(profile: Profile | None, peaks: Peaks | None, precision: str) -> Chart
 
 
 def _dot(row: KernelRow, longest_us: float) -> Point:
-    assert row.bytes
-    assert row.flops
-    intensity, gflops = row.flops / row.bytes, row.flops / row.self_time_us / 1e3
+    gbps, tflops = kernel_gbps(row), kernel_tflops(row)
+    assert gbps is not None
+    assert tflops is not None
+    gflops = 1e3 * tflops
+    intensity = gflops / gbps
     name = f"{shown_name(row)}  {row.module}".rstrip()
-    gbps = row.bytes / row.self_time_us / 1e3
     speed = f"{fmt.number(gflops)} GFLOP/s, {fmt.number(gbps)} GB/s modelled"
     return Point(
         x=intensity,

@@ -1,7 +1,9 @@
 import msgspec
 import numpy as np
+import pytest
 from tests_app_streams import CAPABILITIES, PEAKS, profile
 
+from gptscope.app.viewmodels.charts import roofline
 from gptscope.app.viewmodels.fuzzy import best_matches
 from gptscope.app.viewmodels.help_texts import help_for, help_texts
 from gptscope.app.viewmodels.history_table import history_table
@@ -63,6 +65,31 @@ def test_the_inspector_says_na_with_its_reason() -> None:
     assert lines["Of measured peak"] == "42 %"
     assert dict(kernel_lines(row, whole, None, "decode"))["Of measured peak"].startswith("n/a: ")
     assert find(whole, "nonsense") is None
+
+
+def test_the_speed_of_an_operator_counts_the_time_of_what_runs_inside_it() -> None:
+    outer = KernelRow(
+        name="aten::linear",
+        category="gemm",
+        calls=10,
+        self_time_us=100.0,
+        total_time_us=1000.0,
+        share=0.1,
+        bytes=24_000_000,
+        flops=12_000_000,
+    )
+    composite = msgspec.structs.replace(profile("r1"), kernels=(outer,))
+    table = kernel_table(composite, None, PEAKS, "decode")
+    shown = {column.title: column.text(0) for column in table.columns}
+    assert (shown["GB/s"], shown["of peak"]) == ("24.0", "50 %"), "not the 240 GB/s of its self time"
+    lines = dict(kernel_lines(outer, composite, PEAKS, "decode"))
+    assert lines["Bandwidth, modelled"] == "24.0 GB/s"
+    assert lines["Arithmetic"] == "12.0 GFLOP/s"
+    assert lines["Of measured peak"].startswith("50 %")
+    (dot,) = roofline.build(composite, PEAKS, "bf16").points
+    assert dot.y == pytest.approx(12.0)
+    assert dot.x == pytest.approx(0.5)
+    assert "24.0 GB/s modelled" in dot.label
 
 
 def test_copied_rows_are_tab_separated_with_a_header() -> None:
