@@ -329,7 +329,7 @@ class MainWindow(QMainWindow):
         baseline = self.controller.baseline
         self.baseline_button.setVisible(baseline is not None)
         if baseline is not None:
-            self.baseline_button.setText(f"Baseline: {baseline.name}  ✕")
+            self.baseline_button.setText(f"Baseline: {baseline.name}  ×")
         self.actions_by_id["unpin"].setEnabled(baseline is not None)
         self._on_redraw()
 

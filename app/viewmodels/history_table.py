@@ -24,7 +24,7 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
     works = [workload_title(e) for e in entries]
     tags = [", ".join(e.tags) for e in entries]
     columns = (
-        Column(title="Run", values=names, text=lambda i: names[i], width=180, stretch=True, strong=True),
+        Column(title="Run", values=names, text=lambda i: names[i], width=160, stretch=True, strong=True),
         Column(title="Tokens/s", values=speed, text=lambda i: fmt.number(float(speed[i])), look="number", width=70),
         Column(title="p50 ms", values=latency, text=lambda i: fmt.number(float(latency[i])), look="number", width=62),
         Column(
@@ -36,12 +36,12 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
             tip="Against the baseline of its own experiment",
             tone=lambda i: _tone(float(speedup[i])),
         ),
-        Column(title="Outcome", values=verdicts, text=lambda i: verdicts[i], width=124),
-        Column(title="Model", values=models, text=lambda i: models[i], width=100),
-        Column(title="Workload", values=works, text=lambda i: works[i], width=182),
+        Column(title="Outcome", values=verdicts, text=lambda i: verdicts[i], width=104),
+        Column(title="Model", values=models, text=lambda i: models[i], width=108),
+        Column(title="Workload", values=works, text=lambda i: works[i], width=196),
         Column(title="Memory MB", values=memory, text=lambda i: fmt.number(float(memory[i])), look="number", width=92),
         Column(
-            title="Begun", values=created, text=lambda i: fmt.when(entries[i].created_unix_ns), look="number", width=118
+            title="Begun", values=created, text=lambda i: fmt.when(entries[i].created_unix_ns), look="number", width=128
         ),
         Column(title="Tags", values=tags, text=lambda i: tags[i], width=90),
     )

@@ -43,7 +43,8 @@ class Stretch:
 class SliceWork:
     """The main steps of one attempt at one slice."""
 
-    durations: list[int] = field(default_factory=list)
+    latencies: list[int] = field(default_factory=list)
+    """Nanoseconds of each main step; when decoding, from the end of one token to the end of the next."""
     tokens: float = 0.0
     bytes: float = 0.0
     disturbed: bool = False
@@ -69,6 +70,7 @@ class RunView:
     last_step_ns: int | None = None
     first_step_ns: int | None = None
     _slice_start: dict[int, int] = field(default_factory=dict)
+    _token_end_ns: dict[int, int] = field(default_factory=dict)
     _open_slices: dict[int, SliceWork] = field(default_factory=dict)
     _counted: dict[int, SliceWork] = field(default_factory=dict)
     _summary: tuple[int, bool, RunSummary] | None = None
@@ -108,22 +110,26 @@ class RunView:
             self._extend(samples.phase, start, end)
         else:
             self._slice_start.setdefault(samples.slice, start)
+        previous_end = self._token_end_ns.get(samples.slice) if samples.phase == "measure" else None
+        if samples.phase == "measure":
+            self._token_end_ns[samples.slice] = end
         if samples.kind != self.main_kind:
             return
         moved = self._moved(samples)
         if samples.phase != "profile":  # profiled steps are slower and have their own chart
             self.rate.add(samples.start_ns, samples.duration_ns, samples.tokens, moved)
         if samples.phase == "measure":
+            latencies = _latencies_ns(samples, previous_end)
             work = self._open_slices.setdefault(samples.slice, SliceWork())
-            work.durations.extend(samples.duration_ns)
+            work.latencies.extend(latencies)
             work.tokens += sum(samples.tokens)
             work.bytes += float(moved.sum())
-            self._count(SliceWork(list(samples.duration_ns), sum(samples.tokens), float(moved.sum())), sign=1)
+            self._count(SliceWork(latencies, sum(samples.tokens), float(moved.sum())), sign=1)
 
     def _count(self, work: SliceWork, *, sign: int) -> None:
         """Add a slice's steps to the histogram and the sums, or take them back."""
-        (self.latency.add if sign > 0 else self.latency.remove)(work.durations)
-        self.measured_steps += sign * len(work.durations)
+        (self.latency.add if sign > 0 else self.latency.remove)(work.latencies)
+        self.measured_steps += sign * len(work.latencies)
         self.measured_tokens += sign * work.tokens
         self.measured_bytes += sign * work.bytes
 
@@ -150,6 +156,7 @@ class RunView:
     def _end_slice(self, done: SliceDone) -> None:
         self.slices_done += 1 if done.disturbed is None else 0
         self._choose_attempt(done)
+        self._token_end_ns.pop(done.slice, None)
         start = self._slice_start.pop(done.slice, None)
         if done.disturbed is not None and start is not None and self.last_step_ns is not None:
             self.stretches.append(Stretch(start, self.last_step_ns, "disturbed", done.disturbed))
@@ -240,6 +247,15 @@ class RunView:
                 )
             )
         return tuple(made)
+
+
+def _latencies_ns(samples: StepSamples, previous_end_ns: int | None) -> list[int]:
+    """What the latency card counts: inter-token latency when decoding (see `metrics.latency`), else step times."""
+    if samples.kind != "decode":
+        return list(samples.duration_ns)
+    ends = [start + duration for start, duration in zip(samples.start_ns, samples.duration_ns, strict=True)]
+    first = samples.start_ns[0] if previous_end_ns is None else previous_end_ns
+    return [end - before for before, end in zip([first, *ends[:-1]], ends, strict=True)]
 
 
 _LABELS = {

@@ -20,8 +20,8 @@ def nice_step(span: float, wanted: int = 5) -> float:
 def plain(value: float, step: float) -> str:
     """A tick text with as many decimals as the step needs."""
     decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
-    if decimals == 0 and abs(step - round(step)) > 1e-9:
-        decimals = 1
+    if abs(step - round(step, decimals)) > 1e-6 * step:  # 2.5 and its like need one more
+        decimals += 1
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
@@ -32,7 +32,7 @@ def linear_axis(
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
         high = low + 1.0
     step = nice_step(high - low, wanted)
-    top = high if exact else math.ceil(high / step - 1e-9) * step
+    top = high if exact else max(high, math.ceil(high / step - 1e-9) * step)
     first = math.ceil(low / step - 1e-9)
     values = [i * step for i in range(first, math.floor(top / step + 1e-9) + 1)]
     texts = [plain(value, step) for value in values]

@@ -199,10 +199,11 @@ class FirstScreen(QScrollArea):
         row.addWidget(name, 0, 1, Qt.AlignmentFlag.AlignTop)
         text = label(fact.text, size=12)
         text.setWordWrap(True)
-        row.addWidget(text, 0, 2)
+        row.addWidget(text, 0, 2, Qt.AlignmentFlag.AlignTop)
         row.setColumnStretch(2, 1)
         if fact.action:
-            row.addWidget(button(fact.action, self._handlers["measure_peaks"], kind="link"), 0, 3)
+            act = button(fact.action, self._handlers["measure_peaks"], kind="link")
+            row.addWidget(act, 0, 3, Qt.AlignmentFlag.AlignTop)
         return line
 
 

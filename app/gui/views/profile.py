@@ -21,6 +21,8 @@ from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, sta
 from gptscope.profiling.records import Profile
 
 _MARGIN = 12
+_SPLIT = (312, 456)
+"""Heights of charts and tables before one drags the handle: all about a kernel fits at 900 pixels."""
 
 
 class ProfileView(QWidget):
@@ -43,6 +45,7 @@ class ProfileView(QWidget):
         splitter.addWidget(self._make_tables(theme, icons))
         splitter.setStretchFactor(0, 2)
         splitter.setStretchFactor(1, 3)
+        splitter.setSizes(_SPLIT)
         column.addWidget(splitter, 1)
 
     def _make_header(self) -> QWidget:

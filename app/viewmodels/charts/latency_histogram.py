@@ -3,6 +3,7 @@
 import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels.cards import main_distribution
 from gptscope.app.viewmodels.chart_data import Axis, Bars, ChartData, Mark
 from gptscope.app.viewmodels.run_view import RunView
 from gptscope.app.viewmodels.scales import linear_axis
@@ -36,13 +37,10 @@ def build(run: RunView | None, baseline: RunView | None) -> ChartData:
         )
         top = max(top, float(base_heights.max()))
     bars.append(Bars(name=run.name, edges=edges, heights=heights))
-    for fraction, name in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99")):
-        value = run.latency.quantile_ms(fraction)
-        if value is not None:
-            marks.append(Mark(x=value, label=f"{name} {fmt.number(value)}"))
+    for value, name in zip(_percentiles_ms(run), ("p50", "p95", "p99"), strict=True):
+        marks.append(Mark(x=value, label=f"{name} {fmt.number(value)}"))
     if len(shown) > 1:
-        value = shown[1].latency.quantile_ms(0.5)
-        assert value is not None
+        value = _percentiles_ms(shown[1])[0]
         marks.append(Mark(x=value, label=f"baseline p50 {fmt.number(value)}", role="baseline"))
     words = ", ".join(mark.label for mark in marks)
     return ChartData(
@@ -52,6 +50,15 @@ def build(run: RunView | None, baseline: RunView | None) -> ChartData:
         marks=tuple(marks),
         summary=f"Milliseconds per step: {words}.",
     )
+
+
+def _percentiles_ms(run: RunView) -> tuple[float, float, float]:
+    """p50, p95, p99: the exact ones of the latency card, or the histogram's while a slice is still running."""
+    exact = main_distribution(run.summary())
+    if exact is not None and exact.count == run.latency.total:
+        return exact.p50_ms, exact.p95_ms, exact.p99_ms
+    p50, p95, p99 = (run.latency.quantile_ms(fraction) or 0.0 for fraction in (0.5, 0.95, 0.99))
+    return p50, p95, p99
 
 
 def source(run: RunView | None) -> str:

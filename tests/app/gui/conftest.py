@@ -1,6 +1,7 @@
 """A window over a scripted engine; any Qt warning, logged error or left-over window fails the test."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from gptscope.app.gui.start import build_window, prepare_application
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.window import MainWindow
 from gptscope.profiling.records import Message, Record
+
+# Pictures and sizes must be the same on every machine; Qt reads these when the application is made, long after this.
+os.environ["FONTCONFIG_FILE"] = str(Path(__file__).with_name("fonts.conf"))
+os.environ["LC_ALL"] = "C.UTF-8"
+for _name in ("QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_FONT_DPI", "QT_QPA_PLATFORMTHEME", "QT_STYLE_OVERRIDE"):
+    os.environ.pop(_name, None)
 
 
 class ScriptedSession(Session):

@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QPalette, QRawFont
 from PySide6.QtWidgets import QApplication
 
 from gptscope.app.gui.theme import Theme
@@ -80,3 +80,16 @@ def test_an_error_while_painting_is_logged_and_does_not_end_the_program(
     broken.grab()
     assert "Broken could not be drawn" in caplog.text
     caplog.clear()
+
+
+def test_every_sign_of_the_interface_is_in_the_bundled_font(look: Theme, repository: Path) -> None:
+    sources = [*(repository / "app" / "gui").rglob("*.py"), *(repository / "app" / "viewmodels").rglob("*.py")]
+    texts = [file.read_text("utf-8") for file in sources]
+    texts += [(repository / "assets" / "help" / "texts.json").read_text("utf-8")]
+    used = {sign for text in texts for sign in text if sign.isprintable() and ord(sign) > 127}
+    assert {"×", "µ"} <= used
+    for name in ("Regular", "SemiBold"):
+        font = QRawFont(str(repository / "assets" / "fonts" / f"Inter-{name}.otf"), 13)
+        assert font.isValid()
+        missing = sorted(sign for sign in used if not font.supportsCharacter(ord(sign)))
+        assert not missing, f"Inter {name} lacks {missing}: another font of the machine would draw them, or none"

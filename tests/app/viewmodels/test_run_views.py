@@ -119,8 +119,12 @@ def test_bytes_per_token_are_weights_kv_and_activations(fused: ExperimentView) -
 def test_the_histogram_holds_both_runs_and_their_medians(fused: ExperimentView, plain: ExperimentView) -> None:
     chart = latency_histogram.build(fused.current, plain.current)
     labels = [mark.label for mark in chart.marks]
-    assert labels[0].startswith("p50 17.")
-    assert labels[-1].startswith("baseline p50 37.")
+    ours, theirs = fused.current.summary().itl, plain.current.summary().itl
+    assert ours is not None
+    assert theirs is not None
+    exact = [f"{value:.1f}" for value in (ours.p50_ms, ours.p95_ms, ours.p99_ms, theirs.p50_ms)]
+    assert labels == [f"p50 {exact[0]}", f"p95 {exact[1]}", f"p99 {exact[2]}", f"baseline p50 {exact[3]}"]
+    assert fused.current.latency.quantile_ms(0.5) == pytest.approx(ours.p50_ms, rel=0.005), "of the same times"
     assert [bars.role for bars in chart.bars] == ["baseline", "current"]
     assert chart.x_axis.low < 17
     assert chart.x_axis.high > 37

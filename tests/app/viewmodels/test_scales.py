@@ -23,6 +23,7 @@ def test_a_linear_axis_begins_at_its_low_end_and_holds_the_high_one(high: float)
     assert 2 <= len(axis.ticks) <= 9
     assert all(axis.low <= value <= axis.high * (1 + 1e-9) for value, _ in axis.ticks)
     assert len({text for _, text in axis.ticks}) == len(axis.ticks), "two ticks read the same"
+    assert all(float(text) == pytest.approx(value, rel=1e-6) for value, text in axis.ticks), "a text tells its place"
 
 
 def test_the_unit_stands_on_the_last_tick_only() -> None:
