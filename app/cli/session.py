@@ -93,6 +93,13 @@ def stopping(on_stop: Callable[[], None]) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def _start(client: EngineClient) -> None:
+    try:
+        client.start()
+    except OSError as error:
+        raise CommandError(f"The engine could not be started: {error.strerror or error}.") from error
+
+
 def _records(client: EngineClient, stopped: threading.Event) -> Iterator[tuple[Record, bytes]]:
     """Records until the engine ends; after a stop, no longer than `STOP_S`."""
     stopped_at: float | None = None
@@ -122,8 +129,8 @@ def run_experiment(
     for notice in keeping.notices:
         view.say(notice, warning=True)
     try:
+        _start(client)
         with stopping(client.cancel) as stopped:
-            client.start()
             client.send(StartExperiment(experiment=experiment, experiment_id=new_experiment_id()))
             for record, payload in _records(client, stopped):
                 keeping.add(record, payload)
@@ -178,8 +185,8 @@ def ask(command: Command, kind: type[Answer], view: ProgressView) -> Answer:
     """
     client = EngineClient()
     try:
+        _start(client)
         with stopping(client.cancel) as stopped:
-            client.start()
             client.send(command)
             for record, _ in _records(client, stopped):
                 if isinstance(record, kind):

@@ -1,11 +1,17 @@
 """A made-up run with everything a report can show."""
 
+import functools
 import io
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from gptscope.app.cli import session
 from gptscope.app.cli.console import Console
+from gptscope.profiling import channel
+from gptscope.profiling.client import EngineClient
 from gptscope.profiling.experiment import Experiment, Variant, Workload, variant_name
 from gptscope.profiling.records import (
     EvidenceItem,
@@ -63,6 +69,8 @@ MODEL = ModelInfo(
 )
 VARIANTS = (Variant(precision="fp32"), Variant(precision="bf16", fusions=("attention",), kv_cache="static"))
 Experimenting = Callable[..., list[Record]]
+FAKE = Path(__file__).with_name("fake_engine.py")
+Playing = Callable[..., None]
 
 
 def _started(experiment_id: str, workload: Workload, variants: tuple[Variant, ...]) -> list[Record]:
@@ -241,6 +249,20 @@ def _quality(run_id: str, baseline: str) -> Quality:
 def experiment() -> Experimenting:
     """Makes the records of an experiment whose second variant is twice as fast."""
     return _experiment
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Playing:
+    """Make commands talk to an engine that sends these records (or (record, payload) pairs)."""
+
+    def prepare(records: list[Record | tuple[Record, bytes]], mode: str = "end", *signals: int) -> None:
+        script = tmp_path / "script"
+        items = [item if isinstance(item, tuple) else (item, b"") for item in records]
+        script.write_bytes(b"".join(channel.encode(record, payload) for record, payload in items))
+        command = [sys.executable, "-P", str(FAKE), str(script), mode, *map(str, map(int, signals))]
+        monkeypatch.setattr(session, "EngineClient", functools.partial(EngineClient, command))
+
+    return prepare
 
 
 class Screen(io.StringIO):

@@ -60,5 +60,7 @@ for header, _ in channel.read_frames(0):
         case Shutdown() if mode != "deaf":
             say(channel.encode(Bye()))
             break
-        case _ if mode == "end":
-            say(script.read_bytes())
+        case Cancel() | Shutdown():
+            continue
+        case _:
+            play()

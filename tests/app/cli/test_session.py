@@ -4,8 +4,6 @@ import functools
 import json
 import signal
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,6 @@ from gptscope.app.__main__ import main
 from gptscope.app.cli import session
 from gptscope.app.cli.console import results
 from gptscope.app.cli.json_output import JsonOutput
-from gptscope.profiling import channel
 from gptscope.profiling.client import EngineClient
 from gptscope.profiling.records import (
     ExperimentFinished,
@@ -25,23 +22,6 @@ from gptscope.profiling.records import (
     TraceChunk,
 )
 from gptscope.profiling.store.library import Library
-
-FAKE = Path(__file__).with_name("fake_engine.py")
-Playing = Callable[..., None]
-
-
-@pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Playing:
-    """Make commands talk to an engine that sends these records (or (record, payload) pairs)."""
-
-    def prepare(records: list[Record | tuple[Record, bytes]], mode: str = "end", *signals: int) -> None:
-        script = tmp_path / "script"
-        items = [item if isinstance(item, tuple) else (item, b"") for item in records]
-        script.write_bytes(b"".join(channel.encode(record, payload) for record, payload in items))
-        command = [sys.executable, "-P", str(FAKE), str(script), mode, *map(str, map(int, signals))]
-        monkeypatch.setattr(session, "EngineClient", functools.partial(EngineClient, command))
-
-    return prepare
 
 
 @pytest.fixture
@@ -171,6 +151,13 @@ def test_a_deaf_engine_is_ended_some_seconds_after_the_stop(play, single, monkey
     play(single[:-2], "deaf", signal.SIGINT)
     assert main(["run", "--no-keep"]) == 1
     assert "tok/s" in capsys.readouterr().out
+
+
+def test_an_engine_that_cannot_be_started_is_a_sentence(monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setattr(session, "EngineClient", functools.partial(EngineClient, [str(tmp_path / "no-python")]))
+    for arguments in (["run", "--no-keep"], ["bench-machine"]):
+        assert main(arguments) == 1
+        assert capsys.readouterr().err == "gptscope: The engine could not be started: No such file or directory.\n"
 
 
 def test_an_unusable_library_named_by_hand_is_refused_before_the_run(play, single, tmp_path, capsys) -> None:
