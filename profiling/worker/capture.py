@@ -48,7 +48,9 @@ def record(bench: Workbench, wanted_steps: int, folder: Path, reporter: StepRepo
     """
     notes: list[str] = []
     if "compile" in bench.prepared.context.fusions:
-        notes.append("A compiled layer has no modules inside any more, so its kernels carry the layer's name only.")
+        notes.append(
+            "Compiled layers have no modules inside any more, so their kernels carry only the compiled region's name."
+        )
     bench.before_profile(1)
     events = _count_events(_run(bench, 1, None))
     steps = min(wanted_steps, bench.most_profiled_steps or wanted_steps, max(1, MOST_EVENTS // events))

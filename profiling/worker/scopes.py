@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from gptscope.models.fusion.compile import CompiledBlock
-
 SCOPE_PREFIX = "module: "
 
 
@@ -31,11 +29,14 @@ def module_scopes(model: nn.Module) -> Iterator[None]:
 
 
 def _callable_modules(parent: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Submodules with their paths, but nothing inside a compiled layer: a hook there would compile it anew."""
+    """Submodules with their paths, but nothing inside a compiled region: a hook there would compile it anew.
+
+    The lever `compile` keeps what torch.compile made in the attribute `compiled` of the module that calls it.
+    """
     for name, module in parent.named_children():
         path = f"{prefix}{name}"
         yield path, module
-        if not isinstance(module, CompiledBlock):
+        if not hasattr(module, "compiled"):
             yield from _callable_modules(module, f"{path}.")
 
 

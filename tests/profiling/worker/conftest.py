@@ -59,11 +59,12 @@ def prepared_model(
     kv_cache: str = "dynamic",
     config: GPTConfig = TINY,
     batch: int = 1,
+    machine: Machine = MACHINE,
 ) -> PreparedModel:
     model = GPT(config).eval()
     init_weights(model, 5)
     context = LeverContext(
-        machine=MACHINE,
+        machine=machine,
         config=config,
         workload=workload,
         precision=precision,

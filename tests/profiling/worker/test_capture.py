@@ -1,5 +1,6 @@
 """A recording is bounded, carries module names and step marks, and leaves the model as it was."""
 
+import dataclasses
 import errno
 import gzip
 import json
@@ -7,7 +8,6 @@ import json
 import pytest
 import torch
 
-from gptscope.models.fusion.compile import CompiledBlock
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import StepSamples, TraceChunk
@@ -142,13 +142,15 @@ def test_scopes_leave_no_hooks_behind_also_after_an_error(kit):
 
 # torch's own compiler says so of itself when it is imported
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
-def test_nothing_inside_a_compiled_layer_is_touched(kit):
-    model = kit.prepared().model
-    model.blocks[1] = CompiledBlock(model.blocks[1], 1)
+def test_nothing_inside_a_compiled_region_is_touched(kit):
+    machine = dataclasses.replace(kit.machine, compiler="/usr/bin/c++")
+    model = kit.prepared(fusions=("compile",), machine=machine).model
+    regions = [path for path, module in model.named_modules() if hasattr(module, "compiled")]
+    assert regions
     with module_scopes(model):
         hooked = {path for path, module in model.named_modules() if module._forward_hooks}
-    assert {"embed", "blocks.0.attn.qkv.q", "blocks.1", "norm", "lm_head"} <= hooked
-    assert not any(path.startswith("blocks.1.") for path in hooked)
+    assert {"embed", "norm", "lm_head", *regions} <= hooked
+    assert not any(path.startswith(f"{region}.") for path in hooked for region in regions)
 
 
 def test_overhead_is_the_ratio_of_medians():
