@@ -49,7 +49,7 @@ def record(bench: Workbench, wanted_steps: int, folder: Path, reporter: StepRepo
     notes: list[str] = []
     if "compile" in bench.prepared.context.fusions:
         notes.append(
-            "Compiled layers have no modules inside any more, so their kernels carry only the compiled region's name."
+            "Compiled layers have no modules inside any more: their kernels carry the compiled region's name only."
         )
     bench.before_profile(1)
     events = _count_events(_run(bench, 1, None))
