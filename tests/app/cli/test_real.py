@@ -59,7 +59,7 @@ def test_killing_the_program_leaves_the_records_and_no_process(tmp_path: Path) -
     library = Library(tmp_path / "lib")
     deadline = time.monotonic() + 150
     while time.monotonic() < deadline and not any(
-        isinstance(record, StepSamples) and record.phase == "measure"
+        isinstance(record, StepSamples) and record.phase == "measure" and record.kind == "decode"
         for entry in library.list_runs()
         for record in library.open(entry.run_id)
     ):
