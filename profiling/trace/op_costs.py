@@ -19,7 +19,9 @@ def _named(model: Model, names: str) -> dict[str, Model]:
 
 
 _MODELS: dict[str, Model] = {
-    **_named(models.mm, "mm bmm mv"),
+    **_named(models.mm, "mm bmm"),
+    **_named(models.mv, "mv"),
+    **_named(models.addmv, "addmv addmv_"),
     **_named(models.int_mm, "_int_mm"),
     **_named(models.addmm, "addmm baddbmm addmm_ baddbmm_"),
     **_named(models.linear, "linear mkldnn_linear _weight_int8pack_mm"),
