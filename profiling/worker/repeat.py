@@ -53,7 +53,7 @@ def command_line(experiment: Experiment, variant: Variant, *, device: str, threa
         "--seed", str(work.seed),
     ]  # fmt: skip
     if work.prompt is not None and work.kind == "generate":  # the option makes any workload `generate`
-        words += ["--prompt", work.prompt]
+        words.append(f"--prompt={work.prompt}")  # one word, because a prompt may begin with a dash
     if experiment.profile_steps is not None:
         words += ["--profile-steps", str(experiment.profile_steps)]
     return shlex.join(words)

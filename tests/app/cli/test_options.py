@@ -52,6 +52,12 @@ def test_every_option_reaches_the_experiment() -> None:
             device="cpu",
         ),
         Experiment(model="bundled", workload=Workload(), variants=(Variant(threads=2),), device="cpu"),
+        Experiment(
+            model="bundled",
+            workload=Workload(kind="generate", prompt="--fuse all"),
+            variants=(Variant(threads=1),),
+            device="cpu",
+        ),
     ],
 )
 def test_the_command_line_kept_with_a_run_repeats_it(asked: Experiment) -> None:
