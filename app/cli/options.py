@@ -13,6 +13,8 @@ MOST_THREADS = 1024
 """Thread pools crash with some ten thousand; nothing that exists gains from more than this."""
 _SPEC_KEYS = ("precision", "fuse", "kv-cache", "threads", "name")
 _DEFAULTS = Workload()
+MOST_STEPS = 1_000_000
+_LARGEST_SEED = 2**63 - 1
 
 
 class ArgumentTarget(Protocol):
@@ -196,8 +198,10 @@ def experiment_from(args: argparse.Namespace, variants: Sequence[Variant], *, qu
         raise UsageError(f"--profile-steps is {args.profile_steps}, but it must be 0 or more.")
     if not args.time_limit > 0:
         raise UsageError(f"--time-limit is {args.time_limit:g}, but it must be more than 0 seconds.")
-    if args.seed < 0:
-        raise UsageError(f"--seed is {args.seed}, but it must be 0 or more.")
+    if args.steps > MOST_STEPS:
+        raise UsageError(f"--steps is {args.steps}, but it must be {MOST_STEPS} or less; an interval needs some ten.")
+    if not 0 <= args.seed <= _LARGEST_SEED:
+        raise UsageError(f"--seed is {args.seed}, but it must be between 0 and {_LARGEST_SEED}.")
     try:
         workload = Workload(
             kind=kind,
