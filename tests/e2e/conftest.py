@@ -19,7 +19,7 @@ PATIENCE_S = 150.0
 
 
 @pytest.fixture(scope="session")
-def desktop() -> Iterator[dict[str, str]]:
+def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Environment of a fresh X display with a window manager."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
@@ -34,8 +34,14 @@ def desktop() -> Iterator[dict[str, str]]:
     with os.fdopen(read) as pipe:
         number = pipe.readline().strip()
     environment = {**os.environ, "DISPLAY": f":{number}", "QT_QPA_PLATFORM": "xcb"}
-    manager = subprocess.Popen(["openbox", "--sm-disable"], env=environment, stderr=subprocess.DEVNULL)
-    time.sleep(0.5)
+    ready = tmp_path_factory.mktemp("desktop") / "ready"
+    manager = subprocess.Popen(
+        ["openbox", "--sm-disable", "--startup", f"touch {ready}"], env=environment, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + PATIENCE_S
+    while not ready.exists():
+        assert time.monotonic() < until, "the window manager did not start"
+        time.sleep(0.05)
     yield environment
     manager.terminate()
     server.terminate()
@@ -46,12 +52,12 @@ def desktop() -> Iterator[dict[str, str]]:
 class Desktop:
     """The window as a person has it: a screen, a mouse and a keyboard."""
 
-    def __init__(self, environment: dict[str, str], home: Path) -> None:
+    def __init__(self, environment: dict[str, str], home: Path, model: str) -> None:
         folders = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("DATA", "CONFIG", "STATE")}
         self.environment = {**environment, **folders, "HOME": str(home), "OMP_WAIT_POLICY": "passive"}
         self.home = home
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).with_name("driven.py"))],
+            [sys.executable, "-P", str(Path(__file__).with_name("driven.py")), model],
             env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -81,21 +87,26 @@ class Desktop:
         """A value of the window."""
         return self._ask({"get": expression})
 
-    def wait(self, expression: str, what: str = "", patience_s: float = PATIENCE_S) -> Any:
-        """Wait until an expression over the window is true."""
+    def holds(self, expression: str, patience_s: float = PATIENCE_S) -> bool:
+        """True as soon as an expression over the window is, False when it is not after this long."""
         until = time.monotonic() + patience_s
         while time.monotonic() < until:
-            value = self.get(expression)
-            if value:
-                return value
+            if self.get(expression):
+                return True
             time.sleep(0.1)
+        return False
+
+    def wait(self, expression: str, what: str = "", patience_s: float = PATIENCE_S) -> None:
+        """Wait until an expression over the window is true."""
+        if self.holds(expression, patience_s):
+            return
         status = self.get("window.status_text.text()")
         raise AssertionError(
             f"{what or expression} did not happen within {patience_s} s; the status bar says: {status}"
         )
 
     def xdotool(self, *words: str) -> None:
-        subprocess.run(["xdotool", *words], env=self.environment, check=True, timeout=20)
+        subprocess.run(["xdotool", *words], env=self.environment, check=True, timeout=PATIENCE_S)
 
     def keys(self, *combinations: str) -> None:
         """Press keys, e.g. `ctrl+r`."""
@@ -119,10 +130,10 @@ class Desktop:
         """Close the window by its shortcut; returns what it said on standard error."""
         children = self.engine_children()
         self.keys("ctrl+q")
-        self._process.wait(60)  # before its stdin is closed: that would end it, too
+        self._process.wait(PATIENCE_S)  # before its stdin is closed: that would end it, too
         _, errors = self._process.communicate(timeout=10)
         assert self._process.returncode == 0, errors
-        gone, alive = psutil.wait_procs(children, timeout=5)
+        gone, alive = psutil.wait_procs(children, timeout=20)
         assert not alive, f"left behind: {alive}"
         assert len(gone) == len(children)
         return errors
@@ -134,12 +145,12 @@ class Desktop:
 
 
 @pytest.fixture
-def open_window(desktop: dict[str, str], tmp_path: Path) -> Iterator[Callable[[], Desktop]]:
-    """Opens the real window; each test has its own home folder, shared by its windows."""
+def open_window(desktop: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Desktop]]:
+    """Opens the real window on a model; each test has its own home folder, shared by its windows."""
     opened: list[Desktop] = []
 
-    def open_one() -> Desktop:
-        opened.append(Desktop(desktop, tmp_path))
+    def open_one(model: str = "bundled") -> Desktop:
+        opened.append(Desktop(desktop, tmp_path, model))
         opened[-1].wait("window.isActiveWindow()", "the window manager's activation")
         return opened[-1]
 

@@ -1,6 +1,7 @@
 """The real window in a process of its own; answers questions about itself on stdin and stdout.
 
 It is only asked, never told: everything that happens in the window comes from real mouse and key events.
+The model it starts with is the first argument.
 Questions, one JSON per line: {"center": accessible name} -> [x, y] on the screen; {"get": expression over `window`}.
 """
 
@@ -60,7 +61,7 @@ class Answerer(QObject):
 def main() -> int:
     app = QApplication(["gptscope"])
     theme, settings = prepare_application(app, theme="dark", system_font=False)
-    window = build_window(theme, settings)
+    window = build_window(theme, settings, model=sys.argv[1])
     window.ready.connect(lambda: print(json.dumps({"ready": True}), flush=True))
     Answerer(window)
     window.show()
