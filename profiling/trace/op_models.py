@@ -48,24 +48,24 @@ def addmm(inputs: Inputs, _: list[Any]) -> Cost:
     return _product(tensor_at(inputs, 1), tensor_at(inputs, 2), tensor_at(inputs, 0).bytes)
 
 
-def _matrix_times_vector(matrix: Tensor, vector: Tensor) -> Cost:
+def _matrix_times_vector(matrix: Tensor, vector: Tensor, added_bytes: int) -> Cost:
     """[M, K] times [K]."""
     m, k = matrix.dims
     if tuple(vector.dims) != (k,):
         raise ValueError("inner sizes differ")
-    return Cost(matrix.bytes + vector.bytes + m * matrix.item, 2 * m * k)
+    return Cost(matrix.bytes + vector.bytes + added_bytes + m * matrix.item, 2 * m * k)
 
 
 def mv(inputs: Inputs, _: list[Any]) -> Cost:
     """(matrix, vector)."""
-    return _matrix_times_vector(tensor_at(inputs, 0), tensor_at(inputs, 1))
+    return _matrix_times_vector(tensor_at(inputs, 0), tensor_at(inputs, 1), 0)
 
 
 def addmv(inputs: Inputs, values: list[Any]) -> Cost:
     """(added, matrix, vector, beta, alpha); with beta 0, as `torch.mv` calls it, the first is only written."""
-    cost = _matrix_times_vector(tensor_at(inputs, 1), tensor_at(inputs, 2))
-    added_unread = len(values) > 3 and values[3] in ("0", "0.", "0.0", 0)
-    return cost if added_unread else Cost(cost.bytes + tensor_at(inputs, 0).bytes, cost.flops)
+    unread = len(values) > 3 and values[3] == "0"
+    added_bytes = 0 if unread else tensor_at(inputs, 0).bytes
+    return _matrix_times_vector(tensor_at(inputs, 1), tensor_at(inputs, 2), added_bytes)
 
 
 def _rows_times_matrix(x: Tensor, w: Tensor, bias_bytes: int) -> Cost:
