@@ -39,7 +39,10 @@ def _pickle_error(path: Path, error: pickle.UnpicklingError) -> ModelError:
             f"{path} contains Python code that would run on loading ({_global_name(reason)}); refused. "
             "Ask for the weights as safetensors."
         )
-    return ModelError(f"{path} is not a whole torch checkpoint ({_first_line(error)}); fetch or copy the file again.")
+    # torch's own text advises to load it again with code allowed: not advice to pass on about a damaged file
+    return ModelError(
+        f"{path} is not a whole torch checkpoint: it is damaged or foreign; fetch or copy the file again."
+    )
 
 
 def _global_name(reason: str) -> str:

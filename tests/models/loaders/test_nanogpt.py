@@ -154,3 +154,11 @@ def test_checkpoint_that_wants_to_run_code_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="contains Python code"):
             action(str(tmp_path / "ckpt.pt"))
     assert not marker.exists()
+
+
+def test_random_bytes_are_called_damaged_without_advice_to_run_code(tmp_path):
+    path = tmp_path / "ckpt.pt"
+    path.write_bytes(bytes(range(256)) * 16)
+    with pytest.raises(ModelError, match="damaged or foreign") as caught:
+        describe_model(str(path))
+    assert "weights_only" not in str(caught.value)
