@@ -1,0 +1,123 @@
+"""Takes the pictures in docs/images from the real window: real runs of the bundled model, measured while one waits.
+
+    python docs/make_screenshots.py
+
+Needs no display and no network, takes a minute or two on an idle machine, and leaves your library and settings alone.
+The numbers in the pictures are those of the machine on which it ran, at that moment.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+from PySide6.QtWidgets import QApplication
+
+from gptscope.app.gui.settings import Settings
+from gptscope.app.gui.start import build_window, prepare_application
+from gptscope.app.gui.theme import ThemeName
+from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
+from gptscope.app.viewmodels.setup import all_fusions
+from gptscope.profiling.experiment import Variant, Workload
+
+IMAGES = Path(__file__).with_name("images")
+SIZE = (1440, 900)
+WORKLOAD = Workload(kind="decode", batch=1, context=64, new_tokens=48, steps=4)
+PATIENCE_S = 600.0
+
+
+def wait(what: str, is_so: Callable[[], bool]) -> None:
+    """Let the window live until something is so."""
+    until = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > until:
+            raise TimeoutError(f"{what} did not happen within {PATIENCE_S:.0f} s")
+        QApplication.processEvents()
+        time.sleep(0.005)
+
+
+def settle(window: MainWindow) -> None:
+    """Let everything be laid out and drawn; no cursor blinks."""
+    focus = window.focusWidget()
+    if focus is not None:
+        focus.clearFocus()
+    until = time.monotonic() + 0.5
+    wait("drawing", lambda: time.monotonic() > until)
+
+
+def picture(window: MainWindow, name: str, theme: ThemeName, view: int | None = None) -> None:
+    """Write one picture."""
+    window.theme.choose(theme)
+    if view is not None:
+        window.show_view(view)
+    settle(window)
+    file = IMAGES / f"{name}-{theme}.png"
+    if not window.grab().save(str(file), "PNG", 0):
+        raise OSError(f"{file} cannot be written")
+    print(file)
+
+
+def measure(window: MainWindow, variant: Variant) -> None:
+    """Run one variant as Run does, and wait until the library has its numbers."""
+    controller = window.controller
+    controller.setup.workload, controller.setup.variant = WORKLOAD, variant
+    controller.setup_changed.emit()
+    controller.run()
+    wait("the run's end", lambda: not controller.running)
+    view, library = controller.experiment, controller.library
+    assert view is not None
+    assert view.current is not None
+    assert library is not None
+    if view.finished is None or view.finished.outcome != "done":
+        raise RuntimeError(f"the run did not end well: {window.status_text.text()}")
+    run_id = view.current.run_id
+    wait(
+        "writing the run",
+        lambda: (entry := library.find(run_id)) is not None and entry.headline.tokens_per_second is not None,
+    )
+    library.changed.emit()
+
+
+def take_all(window: MainWindow) -> None:
+    """First screen, then runs, then their views."""
+    controller = window.controller
+    wait("the engine's answer", lambda: controller.capabilities is not None and controller.model is not None)
+    picture(window, "first", "light")
+    fused = all_fusions(controller.capabilities, WORKLOAD.kind)
+    measure(window, Variant())
+    controller.pin_current()
+    measure(window, Variant(fusions=fused, kv_cache="static"))
+    measure(window, Variant(precision="bf16", fusions=fused, kv_cache="static"))
+    picture(window, "live", "dark", LIVE)
+    picture(window, "live", "light")
+    picture(window, "profile", "dark", PROFILE)
+    picture(window, "history", "light", HISTORY)
+
+
+def main() -> int:
+    """Take the pictures; returns the exit code."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gptscope-pictures-") as folder:
+        app = QApplication(["gptscope"])
+        settings = Settings(Path(folder) / "window.ini")
+        theme, settings = prepare_application(app, theme="light", settings=settings, system_font=False)
+        window = build_window(theme, settings, library=str(Path(folder) / "library"))
+        window.controller.told.connect(lambda sentence, _level: print(sentence))
+        opened: list[bool] = []
+        window.ready.connect(lambda: opened.append(True))
+        window.show()
+        wait("the window's opening", lambda: bool(opened))
+        window.resize(*SIZE)
+        try:
+            take_all(window)
+        finally:
+            window.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
