@@ -120,12 +120,12 @@ FUSED = Variant(
 )
 WORKLOAD = Workload(kind="decode", batch=1, context=512, new_tokens=96, steps=6)
 _KERNELS = (
-    ("gate_up 3072x576", "gemm", "blocks.*.mlp.gate_up", 30, 5.31, 106_168_320),
-    ("lm_head 49152x576", "gemm", "lm_head", 1, 2.86, 56_623_104),
-    ("down 576x1536", "gemm", "blocks.*.mlp.down", 30, 2.68, 53_084_160),
+    ("gate_up 3072x576", "GEMM", "blocks.*.mlp.gate_up", 30, 5.31, 106_168_320),
+    ("lm_head 49152x576", "GEMM", "lm_head", 1, 2.86, 56_623_104),
+    ("down 576x1536", "GEMM", "blocks.*.mlp.down", 30, 2.68, 53_084_160),
     ("sdpa, one query", "attention", "blocks.*.attn.sdpa", 30, 1.79, 14_745_600),
-    ("qkv 960x576", "gemm", "blocks.*.attn.qkv", 30, 1.69, 33_177_600),
-    ("out 576x576", "gemm", "blocks.*.attn.out", 30, 1.02, 19_906_560),
+    ("qkv 960x576", "GEMM", "blocks.*.attn.qkv", 30, 1.69, 33_177_600),
+    ("out 576x576", "GEMM", "blocks.*.attn.out", 30, 1.02, 19_906_560),
     ("rope, silu mul", "elementwise", "blocks.*.mlp.act", 60, 0.62, 270_000),
     ("rms_norm", "norm", "blocks.*.norm", 61, 0.50, 244_000),
     ("index_copy_", "copy", "blocks.*.attn.kv", 31, 0.24, 31_000),

@@ -70,6 +70,7 @@ class LeversForm(QWidget):
         )  # fmt: skip
         controller.capabilities_changed.connect(self.refresh)
         controller.setup_changed.connect(self.refresh)
+        theme.changed.connect(self.refresh)  # the dots carry their colour in their text
         self.refresh()
 
     def _make_heading(self) -> QHBoxLayout:

@@ -47,7 +47,7 @@ def tiles(sensors: Sensors, machine: MachineInfo | None, zero_ns: int | None) ->
 
 def _percent(title: str, series: TimeSeries, zero: int, top: float, of: str) -> Tile:
     x, y = series.points(zero)
-    value = fmt.percent(series.last / 100 if series.last is not None else None)
+    value = fmt.percent(round(series.last, 2) / 100 if series.last is not None else None)
     warn = title == "Other programs" and (series.last or 0.0) >= BUSY_PERCENT
     return Tile(title, value, of, x, y, top, warn)
 

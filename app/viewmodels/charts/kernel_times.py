@@ -7,7 +7,7 @@ from gptscope.app.viewmodels.kernel_match import baseline_ms, shown_name
 from gptscope.profiling.records import KernelRow, Profile
 
 CATEGORY_TITLES = {
-    "gemm": "GEMM",
+    "GEMM": "GEMM",
     "attention": "attention",
     "norm": "norm",
     "elementwise": "elementwise",

@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -7,7 +8,9 @@ from PySide6.QtWidgets import QApplication
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.window import MainWindow
+from gptscope.app.viewmodels.charts.kernel_times import CATEGORY_TITLES
 from gptscope.assets import ASSETS
+from gptscope.profiling.trace.categories import CATEGORIES
 
 
 def luminance(colour: str) -> float:
@@ -93,3 +96,9 @@ def test_every_sign_of_the_interface_is_in_the_bundled_font(look: Theme, reposit
         assert font.isValid()
         missing = sorted(sign for sign in used if not font.supportsCharacter(ord(sign)))
         assert not missing, f"Inter {name} lacks {missing}: another font of the machine would draw them, or none"
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_every_category_of_the_profiler_has_its_own_colour_and_title(theme: str) -> None:
+    tokens = json.loads((ASSETS / "themes" / "tokens.json").read_text("utf-8"))
+    assert set(tokens[theme]["categories"]) == set(CATEGORIES) == set(CATEGORY_TITLES)

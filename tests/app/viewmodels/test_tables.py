@@ -70,7 +70,7 @@ def test_the_inspector_says_na_with_its_reason() -> None:
 def test_the_speed_of_an_operator_counts_the_time_of_what_runs_inside_it() -> None:
     outer = KernelRow(
         name="aten::linear",
-        category="gemm",
+        category="GEMM",
         calls=10,
         self_time_us=100.0,
         total_time_us=1000.0,
@@ -136,7 +136,7 @@ def test_finding_prefers_words_over_letters() -> None:
 def kernel(name: str, module: str, shapes: str, us: float = 10.0, label: str = "") -> KernelRow:
     return KernelRow(
         name=name,
-        category="gemm",
+        category="GEMM",
         calls=1,
         self_time_us=us,
         total_time_us=us,
