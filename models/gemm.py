@@ -19,6 +19,6 @@ def is_linear(kernel: KernelFact) -> bool:
     if "::" in kernel.name and kernel.name.split("::")[0] in ("aten", "mkldnn", "mkl"):
         return kernel.name in LINEAR_OPS
     name = kernel.name.lower()
-    if any(part in name for part in ("flash", "fmha", "attention", "splitkreduce")):
+    if any(part in name for part in ("flash", "fmha", "attention", "sdpa", "splitkreduce")):
         return False
     return any(part in name for part in _CUDA_PARTS)

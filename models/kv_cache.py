@@ -1,7 +1,8 @@
 """Where generation keeps the keys and values of earlier tokens: nowhere, in growing tensors, or in fixed buffers."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,25 +12,19 @@ from gptscope.models.levers import INFERENCE_WORKLOADS, Evidence, Lever, LeverCo
 
 
 class DynamicLayer:
-    """One layer's growing keys and values; itself a `gpt.KVCache` that knows a single layer."""
+    """One layer's growing keys and values."""
 
     def __init__(self) -> None:
-        self.length = 0
         self.keys: Tensor | None = None
         self.values: Tensor | None = None
 
-    def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
-        """Append; return all keys and values, oldest first."""
-        del layer
+    def append(self, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
+        """Concatenate; return all keys and values, oldest first."""
         if self.keys is not None and self.values is not None:
             k_BKLC = torch.cat((self.keys, k_BKLC), dim=2)
             v_BKLC = torch.cat((self.values, v_BKLC), dim=2)
         self.keys, self.values = k_BKLC, v_BKLC
         return k_BKLC, v_BKLC
-
-    def advance(self, tokens: int) -> None:
-        """Count `tokens` as stored."""
-        self.length += tokens
 
 
 class DynamicCache:
@@ -39,25 +34,26 @@ class DynamicCache:
     static cache is the cure.
     """
 
-    def __init__(self, n_layer: int) -> None:
+    def __init__(self, layers: Sequence[DynamicLayer]) -> None:
+        self.layers = list(layers)
         self.length = 0
         self.allocations = 0
         """Tensors allocated for storage so far."""
-        self.layers = [DynamicLayer() for _ in range(n_layer)]
 
     def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
         """Append one layer's new keys and values; return all of them, oldest first."""
-        return self.layers[layer].update(layer, k_BKLC, v_BKLC)
+        return self.layers[layer].append(k_BKLC, v_BKLC)
 
     def advance(self, tokens: int) -> None:
         """Count `tokens` as stored."""
         self.length += tokens
         self.allocations += 2 * len(self.layers)
 
-    def only(self, layer: int) -> DynamicLayer:
-        """The part of one layer, for code that is compiled layer by layer."""
-        self.layers[layer].length = self.length
-        return self.layers[layer]
+    def part(self, first: int, count: int) -> "DynamicCache":
+        """The same storage seen by `count` layers from `first` on, which are numbered from 0 there."""
+        part = DynamicCache(self.layers[first : first + count])
+        part.length = self.length
+        return part
 
     def reset(self) -> None:
         """Forget everything."""
@@ -71,38 +67,21 @@ class DynamicCache:
         return sum(tensor.nbytes for tensor in stored)
 
 
-class StaticLayer:
-    """One layer's fixed buffers; itself a `gpt.KVCache` that knows a single layer."""
+class StaticLayer(NamedTuple):
+    """One layer's fixed buffers, `[B, K, capacity, C]`."""
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
-        self.length = 0
-        self.keys, self.values = keys, values
-
-    def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
-        """Write behind the stored tokens; return views of all keys and values, oldest first."""
-        del layer
-        start, added = self.length, k_BKLC.shape[2]
-        self.keys.narrow(2, start, added).copy_(k_BKLC)
-        self.values.narrow(2, start, added).copy_(v_BKLC)
-        return self.keys.narrow(2, 0, start + added), self.values.narrow(2, 0, start + added)
-
-    def advance(self, tokens: int) -> None:
-        """Count `tokens` as stored."""
-        self.length += tokens
+    keys: Tensor
+    values: Tensor
 
 
 class StaticCache:
     """One buffer per layer, allocated once for `capacity` tokens; reading returns views, nothing is copied again."""
 
-    def __init__(self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, layers: Sequence[StaticLayer]) -> None:
+        self.layers = list(layers)
         self.length = 0
-        self.allocations = 2 * config.n_layer
-        self.capacity = capacity
-        shape = (batch, config.n_kv_head, capacity, config.d_head)
-        self.layers = [
-            StaticLayer(torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
-            for _ in range(config.n_layer)
-        ]
+        self.capacity = layers[0].keys.shape[2]
+        self.allocations = 2 * len(layers)
 
     def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
         """Write one layer's new keys and values behind the stored ones; return views of all of them.
@@ -110,22 +89,27 @@ class StaticCache:
         Raises:
             ValueError: The buffer is full.
         """
-        end = self.length + k_BKLC.shape[2]
+        start, added = self.length, k_BKLC.shape[2]
+        end = start + added
         if end > self.capacity:
             raise ValueError(
                 f"{end} tokens do not fit into a static KV cache made for {self.capacity}; make it larger, "
                 "or use the dynamic cache."
             )
-        return self.only(layer).update(layer, k_BKLC, v_BKLC)
+        keys, values = self.layers[layer]
+        keys.narrow(2, start, added).copy_(k_BKLC)
+        values.narrow(2, start, added).copy_(v_BKLC)
+        return keys.narrow(2, 0, end), values.narrow(2, 0, end)
 
     def advance(self, tokens: int) -> None:
         """Count `tokens` as stored."""
         self.length += tokens
 
-    def only(self, layer: int) -> StaticLayer:
-        """The part of one layer, for code that is compiled layer by layer."""
-        self.layers[layer].length = self.length
-        return self.layers[layer]
+    def part(self, first: int, count: int) -> "StaticCache":
+        """The same buffers seen by `count` layers from `first` on, which are numbered from 0 there."""
+        part = StaticCache(self.layers[first : first + count])
+        part.length = self.length
+        return part
 
     def reset(self) -> None:
         """Start over in the same buffers."""
@@ -134,7 +118,7 @@ class StaticCache:
     @property
     def storage_bytes(self) -> int:
         """Bytes of the buffers, used or not."""
-        return sum(tensor.nbytes for layer in self.layers for tensor in (layer.keys, layer.values))
+        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
 
 
 AnyCache = DynamicCache | StaticCache
@@ -194,7 +178,7 @@ class Dynamic(KVCacheKind):
     def make(
         self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
     ) -> AnyCache | None:
-        return DynamicCache(config.n_layer)
+        return DynamicCache([DynamicLayer() for _ in range(config.n_layer)])
 
     def decode_evidence(self, per_step: float, facts: ProfileFacts) -> Evidence:
         grown = facts.counters.get("kv_cache_allocations_per_step", 0.0)
@@ -214,7 +198,15 @@ class Static(KVCacheKind):
     def make(
         self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
     ) -> AnyCache | None:
-        return StaticCache(config, batch, capacity, dtype, device)
+        shape = (batch, config.n_kv_head, capacity, config.d_head)
+        return StaticCache(
+            [
+                StaticLayer(
+                    torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device)
+                )
+                for _ in range(config.n_layer)
+            ]
+        )
 
     def decode_evidence(self, per_step: float, facts: ProfileFacts) -> Evidence:
         if per_step != 1:

@@ -91,7 +91,8 @@ class FlashAttention(Fusion):
         )
 
 
-_FUSED_NAMES = ("_scaled_dot_product_flash", "flash_fwd", "fmha", "efficient_attention", "cudnn_attention")
+_FUSED_NAMES = ("_scaled_dot_product_flash", "flash_fwd", "fmha", "native_sdpa")
+"""In order: torch's CPU kernel, FlashAttention, memory-efficient attention, cuDNN."""
 
 
 def _is_fused_attention(kernel: KernelFact) -> bool:

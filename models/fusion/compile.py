@@ -1,5 +1,6 @@
-"""torch.compile, layer by layer: all layers share one piece of generated code, so a deep model compiles no longer."""
+"""torch.compile, a few layers at a time: all regions share one piece of code, so a deep model compiles no longer."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 import torch
@@ -9,35 +10,49 @@ from gptscope.models.fusion.attention import FusedAttention
 from gptscope.models.fusion.lever import Fusion, blocks_of, replace_modules
 from gptscope.models.fusion.linear import row_linear
 from gptscope.models.gpt import GPT, Attention, Block, Mask, Rope
-from gptscope.models.kv_cache import AnyCache, DynamicLayer
+from gptscope.models.kv_cache import AnyCache
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
 
+MOST_LAYERS = 8
+"""A region's call costs Python time, so several layers share one; its compilation takes longer with each of them."""
+OPTIONS: dict[str, str | int | bool] = {
+    "cpp.enable_kernel_profile": True,  # generated kernels show in a profile by name
+    "size_asserts": False,  # checks of what the guards have checked already, at every call of every kernel
+    "alignment_asserts": False,
+    "scalar_asserts": False,
+}
 
-class CompiledBlock(nn.Module):
-    """A layer whose forward is compiled.
 
-    Inside, every layer is layer 0 of a cache of its own: a layer number in the code would make each layer different.
+class CompiledLayers(nn.Module):
+    """Consecutive layers whose forward is compiled as one region; takes the place of a layer.
+
+    Inside, layers are numbered from 0 and see only their part of the cache, so that all regions are the same code.
     """
 
-    def __init__(self, block: Block, layer: int) -> None:
+    def __init__(self, layers: Sequence[Block], first: int) -> None:
         super().__init__()
-        self.block = block
-        self.layer = layer
-        attention = block.attn
-        assert isinstance(attention, Attention | FusedAttention)
-        attention.layer = 0
-        # With kernel profiling the generated kernels show in a profile by name.
-        self.compiled = torch.compile(block, options={"cpp.enable_kernel_profile": True})
+        self.layers = nn.ModuleList(layers)
+        self.first = first
+        for number, layer in enumerate(layers):
+            attention = layer.attn
+            assert isinstance(attention, Attention | FusedAttention)
+            attention.layer = number
+        self.compiled = torch.compile(self._run, options=dict(OPTIONS))
+
+    def _run(self, x_BLD: Tensor, rope: Rope | None, mask: Mask, cache: AnyCache | None) -> Tensor:
+        for layer in self.layers:
+            x_BLD = layer(x_BLD, rope, mask, cache)
+        return x_BLD
 
     def forward(self, x_BLD: Tensor, rope: Rope | None, mask: Mask, cache: AnyCache | None) -> Tensor:
         if cache is None:
             return self.compiled(x_BLD, rope, mask, None)
-        own = cache.only(self.layer)
-        if isinstance(own, DynamicLayer) and own.keys is not None and own.values is not None:
-            # Tell in advance what grows, or the second step would compile once more.
-            torch._dynamo.maybe_mark_dynamic(own.keys, 2)  # noqa: SLF001  the documented place of this function
-            torch._dynamo.maybe_mark_dynamic(own.values, 2)  # noqa: SLF001
-        return self.compiled(x_BLD, rope, mask, own)
+        return self.compiled(x_BLD, rope, mask, cache.part(self.first, len(self.layers)))
+
+
+def region_size(n_layer: int) -> int:
+    """Layers per region: the largest divisor of `n_layer` up to `MOST_LAYERS`, so that all regions are alike."""
+    return max(size for size in range(1, MOST_LAYERS + 1) if n_layer % size == 0)
 
 
 class CompileWatch:
@@ -66,8 +81,8 @@ class Compile(Fusion):
     name = "compile"
     title = "torch.compile"
     summary = (
-        "Traces a layer and generates fused kernels for everything between the large products, which removes most of "
-        "Python's time. Costs seconds to minutes before the first step."
+        "Traces the layers and generates fused kernels for everything between the large products, which also saves "
+        "most of Python's time. Costs seconds to minutes before the first step."
     )
     part_of_all = False
 
@@ -87,8 +102,11 @@ class Compile(Fusion):
         inductor.compile_threads = 1  # no pool of compiler processes that could outlive the worker
         if not context.training:
             replace_modules(model, lambda module: row_linear(module) if type(module) is nn.Linear else None)
-        for layer, block in enumerate(blocks_of(model)):
-            model.blocks[layer] = CompiledBlock(block, layer)
+        layers = blocks_of(model)
+        size = region_size(len(layers))
+        model.blocks = nn.ModuleList(
+            CompiledLayers(layers[first : first + size], first) for first in range(0, len(layers), size)
+        )
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
         del context

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from gptscope.models.fusion.counting import linear_count_evidence
 from gptscope.models.fusion.lever import Fusion, blocks_of
 from gptscope.models.fusion.linear import stack_linears
-from gptscope.models.gpt import GPT, SeparateQKV, split_heads
+from gptscope.models.gpt import GPT, SeparateQKV
 from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
 
 
@@ -26,7 +26,7 @@ class FusedQKV(nn.Module):
 
     def joined(self, x_BLD: Tensor) -> Tensor:
         """Return the heads of queries, keys and values one after another, `[B, H + 2K, L, C]`."""
-        return split_heads(self.proj(x_BLD), self.d_head)
+        return self.proj(x_BLD).view(*x_BLD.shape[:2], -1, self.d_head).transpose(1, 2)
 
 
 class Qkv(Fusion):

@@ -3,15 +3,23 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.autograd.profiler import profile, record_function
 
 from gptscope.models.config import GPTConfig, RopeScaling
+from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT, init_weights
-from gptscope.models.levers import LeverContext, Machine
+from gptscope.models.levers import Evidence, KernelFact, LeverContext, Machine, ProfileFacts
 from gptscope.models.prepare import PreparedModel, prepare
+from gptscope.models.training import TrainStep
+from gptscope.profiling.trace import kernel_table, read_kineto
+from gptscope.profiling.worker.scopes import module_scopes
+
+Judge = Callable[..., dict[str, Evidence]]
 
 _LLAMA = GPTConfig(
     family="llama",
@@ -123,3 +131,46 @@ def pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 def text_BL() -> torch.Tensor:  # noqa: N802  tensors carry their shape
     """Two sequences of 24 tokens, valid for every tiny model."""
     return torch.randint(0, 97, (2, 24), generator=torch.Generator().manual_seed(3))
+
+
+@pytest.fixture
+def judge(tmp_path: Path, text_BL: torch.Tensor) -> Judge:
+    """Profile three steps of a prepared model's workload and ask its levers what they see."""
+
+    def make(model: PreparedModel, *, modules: bool = True) -> dict[str, Evidence]:
+        if model.context.training:
+            train = TrainStep(model)
+            run = lambda: train(text_BL)  # noqa: E731
+        else:
+            session = DecodeSession(model, 1, 40)
+            session.prefill(text_BL[:1])
+            run = session.step
+        run()
+        model.reset_counters()
+        with module_scopes(model.model), profile(record_shapes=True) as recorded:
+            for number in range(3):
+                with record_function(f"ProfilerStep#{number}"):
+                    run()
+        recorded.export_chrome_trace(str(tmp_path / "trace.json"))
+        rows = kernel_table(read_kineto(tmp_path / "trace.json"))
+        kernels = [
+            KernelFact(
+                name=row.name,
+                calls=row.calls,
+                self_time_us=row.self_time_us,
+                module=row.module if modules else "",
+                dtypes=row.dtypes,
+            )
+            for row in rows
+        ]
+        facts = ProfileFacts(
+            kernels=kernels,
+            steps=3,
+            n_layer=model.config.n_layer,
+            workload=model.context.workload,
+            device="cpu",
+            counters=model.counters(),
+        )
+        return {one.lever: one for one in model.evidence(facts)}
+
+    return make

@@ -3,67 +3,17 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import torch
-from torch.autograd.profiler import profile, record_function
 
-from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT
-from gptscope.models.levers import Evidence, KernelFact, ProfileFacts
+from gptscope.models.levers import Evidence, ProfileFacts
 from gptscope.models.prepare import PreparedModel
-from gptscope.models.training import TrainStep
-from gptscope.profiling.trace import kernel_table, read_kineto
-from gptscope.profiling.worker.scopes import module_scopes
 
 Prepare = Callable[..., PreparedModel]
 Judge = Callable[..., dict[str, Evidence]]
 INFERENCE = ("attention", "qkv", "mlp", "norm", "packed_linear")
 TRAINING = ("attention", "qkv", "mlp", "norm", "optimizer")
-
-
-@pytest.fixture
-def judge(tmp_path: Path, text_BL: torch.Tensor) -> Judge:
-    """Profile three steps of a prepared model's workload and ask its levers what they see."""
-
-    def make(model: PreparedModel, *, modules: bool = True) -> dict[str, Evidence]:
-        if model.context.training:
-            train = TrainStep(model)
-            run = lambda: train(text_BL)  # noqa: E731
-        else:
-            session = DecodeSession(model, 1, 40)
-            session.prefill(text_BL[:1])
-            run = session.step
-        run()
-        model.reset_counters()
-        with module_scopes(model.model), profile(record_shapes=True) as recorded:
-            for number in range(3):
-                with record_function(f"ProfilerStep#{number}"):
-                    run()
-        recorded.export_chrome_trace(str(tmp_path / "trace.json"))
-        rows = kernel_table(read_kineto(tmp_path / "trace.json"))
-        kernels = [
-            KernelFact(
-                name=row.name,
-                calls=row.calls,
-                self_time_us=row.self_time_us,
-                module=row.module if modules else "",
-                dtypes=row.dtypes,
-            )
-            for row in rows
-        ]
-        facts = ProfileFacts(
-            kernels=kernels,
-            steps=3,
-            n_layer=model.config.n_layer,
-            workload=model.context.workload,
-            device="cpu",
-            counters=model.counters(),
-        )
-        return {one.lever: one for one in model.evidence(facts)}
-
-    return make
 
 
 def pretend(model: PreparedModel, **levers: object) -> PreparedModel:

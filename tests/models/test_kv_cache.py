@@ -5,17 +5,21 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from gptscope.models.config import GPTConfig
 from gptscope.models.gpt import GPT
 from gptscope.models.kv_cache import KV_CACHES, AnyCache, DynamicCache, StaticCache
 from gptscope.models.levers import LeverContext, Machine, ProfileFacts
 
 
-@pytest.fixture(params=["dynamic", "static"])
-def cache(request: pytest.FixtureRequest, tiny_model: Callable[[str], GPT]) -> AnyCache:
-    config = tiny_model("llama").config
-    made = KV_CACHES[request.param].make(config, 2, 24, torch.float32, torch.device("cpu"))
+def make(kind: str, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype = torch.float32) -> AnyCache:
+    made = KV_CACHES[kind].make(config, batch, capacity, dtype, torch.device("cpu"))
     assert made is not None
     return made
+
+
+@pytest.fixture(params=["dynamic", "static"])
+def cache(request: pytest.FixtureRequest, tiny_model: Callable[[str], GPT]) -> AnyCache:
+    return make(request.param, tiny_model("llama").config, 2, 24)
 
 
 @pytest.mark.parametrize("pieces", [[24], [1] * 24, [5, 1, 1, 10, 7]])
@@ -43,7 +47,8 @@ def test_a_dynamic_cache_allocates_at_every_step_and_holds_no_more_than_the_text
     tiny_model: Callable[[str], GPT], text_BL: torch.Tensor
 ) -> None:
     model = tiny_model("llama").eval()
-    cache = DynamicCache(model.config.n_layer)
+    cache = make("dynamic", model.config, 2, 24)
+    assert isinstance(cache, DynamicCache)
     with torch.inference_mode():
         for tokens, piece_BL in zip((4, 5), text_BL[:, :5].split([4, 1], dim=1), strict=True):
             before = cache.allocations
@@ -54,7 +59,8 @@ def test_a_dynamic_cache_allocates_at_every_step_and_holds_no_more_than_the_text
 
 def test_a_static_cache_returns_views_of_the_buffers_that_it_began_with(tiny_model: Callable[[str], GPT]) -> None:
     config = tiny_model("llama").config
-    cache = StaticCache(config, 2, 10, torch.bfloat16, torch.device("cpu"))
+    cache = make("static", config, 2, 10, torch.bfloat16)
+    assert isinstance(cache, StaticCache)
     assert cache.storage_bytes == 2 * 10 * config.kv_bytes_per_token(2)
     new = torch.ones(2, config.n_kv_head, 3, config.d_head, dtype=torch.bfloat16)
     for step in range(3):
@@ -68,7 +74,7 @@ def test_a_static_cache_returns_views_of_the_buffers_that_it_began_with(tiny_mod
 
 def test_a_full_static_cache_says_so(tiny_model: Callable[[str], GPT]) -> None:
     config = tiny_model("llama").config
-    cache = StaticCache(config, 1, 4, torch.float32, torch.device("cpu"))
+    cache = make("static", config, 1, 4)
     new = torch.ones(1, config.n_kv_head, 5, config.d_head)
     with pytest.raises(ValueError, match="5 tokens do not fit into a static KV cache made for 4"):
         cache.update(0, new, new)
