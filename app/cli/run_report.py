@@ -7,12 +7,12 @@ from gptscope.app.viewmodels import formatting as f
 from gptscope.profiling.experiment import Workload, variant_name
 from gptscope.profiling.metrics.latency import Distribution
 from gptscope.profiling.metrics.mfu_mbu import Utilisation
+from gptscope.profiling.metrics.roofline import kernel_gbps
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.records import (
     EvidenceItem,
     GeneratedText,
-    KernelRow,
     ModelLoaded,
     Profile,
     Record,
@@ -227,7 +227,7 @@ def print_kernels(console: Console, profile: Profile, summary: RunSummary) -> No
             selves.texts[i],
             totals.texts[i],
             f.percent(row.share),
-            f.number(_kernel_gbps(row)),
+            f.number(kernel_gbps(row)),
             row.module,
         )
         for i, row in enumerate(rows)
@@ -240,12 +240,6 @@ def print_kernels(console: Console, profile: Profile, summary: RunSummary) -> No
     if len(rows) < len(profile.kernels):
         rest = sum(row.share for row in profile.kernels) - sum(row.share for row in rows)
         console.line(f"  the other {len(profile.kernels) - len(rows)} take {f.percent(rest)}", "dim")
-
-
-def _kernel_gbps(row: KernelRow) -> float | None:
-    if row.bytes is None or row.self_time_us <= 0:
-        return None
-    return row.bytes / row.self_time_us / 1e3
 
 
 def print_evidence(console: Console, items: Sequence[EvidenceItem], *, indent: str = "  ") -> None:

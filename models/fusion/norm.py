@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from gptscope.models.fusion.lever import Fusion, replace_modules
 from gptscope.models.gpt import GPT, LayerNorm, RMSNorm
-from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
+from gptscope.models.levers import Evidence, KernelFact, LeverContext, ProfileFacts
 
 
 class FusedLayerNorm(nn.Module):
@@ -81,6 +81,8 @@ class Norm(Fusion):
         )
 
 
-def _is_fused_norm(kernel_fact: object) -> bool:
-    name = str(getattr(kernel_fact, "name", "")).lower()
+def _is_fused_norm(kernel: KernelFact) -> bool:
+    if kernel.name.startswith("aten::"):  # the innermost operators, so that each norm counts once
+        return kernel.name in ("aten::native_layer_norm", "aten::_fused_rms_norm")
+    name = kernel.name.lower()
     return any(part in name for part in ("layer_norm", "rms_norm", "layernorm", "rmsnorm")) and "backward" not in name

@@ -55,7 +55,7 @@ class PackedLinear(Fusion):
     """Prepacked weights."""
 
     name = "packed_linear"
-    title = "packed weights"
+    title = "packed linear"
     summary = (
         "Reorders large weight matrices once for the CPU's matrix library (oneDNN; MKL for FP32 decoding, which keeps "
         "the plain weights too), so that each step reads memory in long straight runs."
