@@ -143,7 +143,7 @@ def _profiled(run_id: str, step_us: float) -> list[Record]:
             share=0.8,
             module="blocks.0.mlp.up",
             dtypes=("float",),
-            bytes=round(8 * step_us * 20e3),
+            bytes=round(9 * step_us * 20e3),
         ),
         KernelRow(
             name="void at::native::[]" + "x" * 90,
