@@ -97,9 +97,11 @@ class Compile(Fusion):
         return None
 
     def apply(self, model: GPT, context: LeverContext) -> None:
+        import torch._dynamo.config as dynamo
         import torch._inductor.config as inductor
 
         inductor.compile_threads = 1  # no pool of compiler processes that could outlive the worker
+        dynamo.recompile_limit = 32  # past it code runs uncompiled; quality checks bring texts of other sizes
         if not context.training:
             replace_modules(model, lambda module: row_linear(module) if type(module) is nn.Linear else None)
         layers = blocks_of(model)

