@@ -68,7 +68,11 @@ class DynamicCache:
 
 
 class StaticLayer(NamedTuple):
-    """One layer's fixed buffers, `[B, K, capacity, C]`."""
+    """One layer's fixed buffers, `[B, K, capacity + 1, C]`.
+
+    The last row stays unused: a view of the whole buffer would be contiguous, all others are not, and torch.compile
+    would compile anew for the last token.
+    """
 
     keys: Tensor
     values: Tensor
@@ -80,7 +84,7 @@ class StaticCache:
     def __init__(self, layers: Sequence[StaticLayer]) -> None:
         self.layers = list(layers)
         self.length = 0
-        self.capacity = layers[0].keys.shape[2]
+        self.capacity = layers[0].keys.shape[2] - 1
         self.allocations = 2 * len(layers)
 
     def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
@@ -198,7 +202,7 @@ class Static(KVCacheKind):
     def make(
         self, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype, device: torch.device
     ) -> AnyCache | None:
-        shape = (batch, config.n_kv_head, capacity, config.d_head)
+        shape = (batch, config.n_kv_head, capacity + 1, config.d_head)
         return StaticCache(
             [
                 StaticLayer(

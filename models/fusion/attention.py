@@ -97,4 +97,6 @@ _FUSED_NAMES = ("_scaled_dot_product_flash", "flash_fwd", "fmha", "native_sdpa")
 
 def _is_fused_attention(kernel: KernelFact) -> bool:
     name = kernel.name.lower()
-    return "backward" not in name and "bwd" not in name and any(part in name for part in _FUSED_NAMES)
+    # Generated kernels are named after all that was traced near them, attention too.
+    other = any(part in name for part in ("backward", "bwd", "cpp_fused", "triton_"))
+    return not other and any(part in name for part in _FUSED_NAMES)

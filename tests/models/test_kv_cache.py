@@ -61,7 +61,7 @@ def test_a_static_cache_returns_views_of_the_buffers_that_it_began_with(tiny_mod
     config = tiny_model("llama").config
     cache = make("static", config, 2, 10, torch.bfloat16)
     assert isinstance(cache, StaticCache)
-    assert cache.storage_bytes == 2 * 10 * config.kv_bytes_per_token(2)
+    assert cache.storage_bytes == 2 * (10 + 1) * config.kv_bytes_per_token(2)
     new = torch.ones(2, config.n_kv_head, 3, config.d_head, dtype=torch.bfloat16)
     for step in range(3):
         keys, values = cache.update(1, new, new)

@@ -36,6 +36,7 @@ ADDCDIV = "void at::native::vectorized_elementwise_kernel<4, at::native::addcdiv
         ("attention", "prefill", CUDNN, True),
         ("attention", "prefill", EFFICIENT, True),
         ("attention", "prefill", SOFTMAX, False),
+        ("attention", "prefill", "graph_1_cpp_fused__scaled_dot_product_flash_attention_for_cpu_add_3", False),
         ("norm", "prefill", LAYER_NORM, True),
         ("norm", "prefill", RSQRT, False),
         ("mlp", "prefill", GELU, True),
