@@ -121,6 +121,29 @@ class KernelRow(msgspec.Struct, frozen=True, kw_only=True):
     """Short name for people, such as `mlp.down, bf16 GEMV`; empty: use `name`."""
 
 
+class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
+    """All calls of one operator on tensors of the same shapes in the profiled steps, on the CPU's threads."""
+
+    name: str
+    calls: int
+    self_time_us: float
+    """Without the operators inside it."""
+    total_time_us: float
+    """With everything inside it; a call within a call of the same operator is counted once."""
+    input_shapes: str = ""
+    category: str = "other"
+    module: str = ""
+    """Where most of its time was spent; empty: outside any module."""
+    modules: int = 1
+    """How many different modules call it."""
+    device_self_time_us: float | None = None
+    """Time of the kernels that it launched itself; None without a device."""
+    device_total_time_us: float | None = None
+    """The same with the operators inside it."""
+    kernels: tuple[str, ...] = ()
+    """Names of the kernels that it launched itself, longest first; empty on a CPU, where operators are the kernels."""
+
+
 class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
     """What the profile says about one lever that is on."""
 
@@ -330,6 +353,8 @@ class Profile(Message, frozen=True):
     kernels: tuple[KernelRow, ...]
     device: Literal["cpu", "cuda"]
     notes: tuple[str, ...] = ()
+    operators: tuple[OperatorRow, ...] = ()
+    """By falling self time; empty in profiles that were recorded before there was this table."""
 
 
 class EvidenceReport(Message, frozen=True):

@@ -108,8 +108,8 @@ def _collect(
     *,
     collapse: bool,
 ) -> list[tuple[Key, _Row]]:
-    types = _TensorTypes(inputs)
-    categories = _Categories(trace, nesting, types)
+    types = TensorTypes(inputs)
+    categories = Categories(trace, nesting, types)
     paths = [collapse_layers(m) if collapse else m for m in nesting.modules]
     fine: dict[tuple[Key, int], _Row] = {}
     names, shapes = trace.name.tolist(), trace.shapes.tolist()
@@ -157,7 +157,7 @@ def _finish(trace: TraceTable, inputs: CallInputs, key: Key, row: _Row, all_ns: 
         total_time_us=row.total_ns / NS_PER_US,
         share=row.self_ns / all_ns if all_ns else 0.0,
         module=module,
-        input_shapes=_shapes_text(call, len(row.shapes)),
+        input_shapes=shapes_text(call, len(row.shapes)),
         dtypes=dtypes,
         bytes=row.bytes or None,  # 0: every call was counted at the operator that it is a part of
         flops=row.flops or None,
@@ -171,7 +171,8 @@ def _finish(trace: TraceTable, inputs: CallInputs, key: Key, row: _Row, all_ns: 
     )
 
 
-def _shapes_text(call: Inputs | None, shapes: int) -> str:
+def shapes_text(call: Inputs | None, shapes: int) -> str:
+    """The shapes of a call's tensors; `shapes` is how many different calls it stands for."""
     if not call:
         return ""
     parts = []
@@ -197,7 +198,7 @@ def _rows(x: Tensor) -> int:
     return x.count // x.dims[-1] if x.dims[-1] else 0
 
 
-class _TensorTypes:
+class TensorTypes:
     """Types of the tensors among a call's inputs, in order, each once. Plain numbers count only among themselves."""
 
     def __init__(self, inputs: CallInputs) -> None:
@@ -209,10 +210,10 @@ class _TensorTypes:
         return tuple(dict.fromkeys(t.dtype for t in deciding if t.dtype != UNKNOWN_TYPE))
 
 
-class _Categories:
+class Categories:
     """Categories of operators, owners before what they own."""
 
-    def __init__(self, trace: TraceTable, nesting: Nesting, types: _TensorTypes) -> None:
+    def __init__(self, trace: TraceTable, nesting: Nesting, types: TensorTypes) -> None:
         self._trace, self._nesting = trace, nesting
         self._types = types
         self._of_operator: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""From a recording to records: kernel table, evidence for each lever, and the trace itself in pieces."""
+"""From a recording to records: kernel and operator tables, evidence for each lever, and the trace itself in pieces."""
 
 import errno
 import zlib
@@ -8,7 +8,7 @@ from gptscope.models.levers import KernelFact, ProfileFacts
 from gptscope.models.prepare import PreparedModel
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.records import EvidenceItem, EvidenceReport, KernelRow, Profile, TraceChunk
-from gptscope.profiling.trace import TraceTable, kernel_table, profiled_time, read_kineto
+from gptscope.profiling.trace import TraceTable, kernel_table, operator_table, profiled_time, read_kineto
 from gptscope.profiling.worker.capture import Recording
 from gptscope.profiling.worker.output import Output
 
@@ -19,7 +19,7 @@ _READ_BYTES = 1 << 20
 
 
 def profile_record(recording: Recording, overhead: float, run_id: str) -> Profile:
-    """Read the trace back and sum up its kernels.
+    """Read the trace back and sum up its kernels and operators.
 
     Raises:
         OSError: The trace was cut off while it was written, which happens on a full disk.
@@ -37,6 +37,7 @@ def profile_record(recording: Recording, overhead: float, run_id: str) -> Profil
         kernels=tuple(kernel_table(trace)),
         device=times.device,
         notes=notes,
+        operators=tuple(operator_table(trace)),
     )
 
 
