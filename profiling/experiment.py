@@ -8,6 +8,8 @@ WorkloadKind = Literal["train", "prefill", "decode", "generate"]
 KV_CACHES = ("none", "dynamic", "static")
 DEFAULT_SEED = 1234
 
+OptionValue = bool | int | float | str
+
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """One setting of all levers."""
@@ -16,6 +18,12 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     fusions: tuple[str, ...] = ()
     """Fusion names; `all` stands for every fusion that is available here for the workload, except `compile`."""
     kv_cache: str = "dynamic"
+    pruning: str = "none"
+    speculation: str = "none"
+    options: dict[str, dict[str, OptionValue]] = {}
+    """Lever name -> its option -> value; what is missing has the lever's default."""
+    model: str | None = None
+    """Where this variant's weights come from, when not from the experiment's model: a fine-tuned copy, for example."""
     threads: int | None = None
     """Worker threads for kernels; None: one per physical core."""
     name: str = ""
@@ -61,6 +69,12 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Steps (train, prefill) or tokens (decode, generate) to record after measuring; 0: none; None: a default."""
     quality: bool = False
     """Compare the candidates' output with the baseline's (perplexity, KL, agreement, greedy tokens)."""
+    text: str | None = None
+    """Text file (UTF-8) on which outputs are compared; None: the evaluation text that comes with gptscope."""
+    layer_map: bool = False
+    """Besides, find out what each of a candidate's modules alone costs in output and saves in time."""
+    measure: bool = True
+    """False: only compare outputs; nothing is measured or profiled."""
     peaks: bool = True
     """Measure this machine's bandwidth and FLOP/s ceilings first, unless they are kept from an earlier time."""
     time_limit_s: float = 1800.0
@@ -78,6 +92,19 @@ def variant_name(variant: Variant) -> str:
         return variant.name
     parts = [variant.precision.upper(), "+".join(variant.fusions) if variant.fusions else "plain"]
     parts.append("no KV cache" if variant.kv_cache == "none" else f"{variant.kv_cache} KV")
+    parts += [lever for lever in (variant.pruning, variant.speculation) if lever != "none"]
+    parts += [f"{lever} {name}={value}" for lever, name, value in flat_options(variant)]
+    if variant.model is not None:
+        parts.append(f"weights of {variant.model}")
     if variant.threads is not None:
         parts.append(f"{variant.threads} thread" + ("s" if variant.threads != 1 else ""))
     return ", ".join(parts)
+
+
+def flat_options(variant: Variant) -> list[tuple[str, str, str]]:
+    """Lever, option and value as text, in a fixed order, e.g. `("int8-static", "granularity", "channel")`."""
+    return [
+        (lever, name, str(value).lower() if isinstance(value, bool) else str(value))
+        for lever, options in sorted(variant.options.items())
+        for name, value in sorted(options.items())
+    ]

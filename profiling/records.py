@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from gptscope.profiling.experiment import Experiment, Variant, Workload
+from gptscope.profiling.experiment import Experiment, OptionValue, Variant, Workload
 
 SCHEMA_VERSION = 1
 
@@ -39,17 +39,31 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=_
 # ---------------------------------------------------------------------------------------------------- plain values
 
 
+class LeverOptionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of a lever, as forms show it."""
+
+    name: str
+    title: str
+    kind: Literal["choice", "whole", "number", "switch", "text"]
+    default: OptionValue
+    summary: str
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+
 class LeverInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One choice of one lever, as menus and forms show it."""
 
     name: str
-    group: Literal["precision", "fusion", "kv_cache"]
+    group: Literal["precision", "fusion", "kv_cache", "pruning", "speculation"]
     title: str
     summary: str
     """One or two sentences: what it does and when it helps."""
     unavailable_reason: str | None = None
     warning: str | None = None
     workloads: tuple[str, ...] = ("train", "prefill", "decode", "generate")
+    options: tuple[LeverOptionInfo, ...] = ()
 
 
 class MachineInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,6 +305,9 @@ class StepSamples(Message, frozen=True):
     context: tuple[int, ...] = ()
     """Tokens per sequence that the step attended to (decode), for the byte model."""
     loss: tuple[float, ...] = ()
+    drafted: tuple[int, ...] = ()
+    """Tokens guessed for the step to check, all sequences together (speculative decoding); of `tokens`, all but one
+    per sequence are guesses that were accepted. Empty without speculation."""
 
 
 class GeneratedText(Message, frozen=True):
@@ -395,6 +412,24 @@ class Peaks(Message, frozen=True):
     run_id: str | None = None
 
 
+class PromptComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt continued greedily by the baseline and by a candidate."""
+
+    prompt: str
+    """The prompt's text."""
+    baseline: tuple[str, ...]
+    """Text of each token of the baseline's continuation."""
+    candidate: tuple[str, ...]
+    equal: int
+    """Tokens before the first difference."""
+    outcome: Literal["equal", "near_tie", "changed"]
+    margins: tuple[float, ...] = ()
+    """The baseline's gap between its best two logits at each of its own tokens; -1.0 where unknown."""
+    forced_gaps: tuple[float, ...] = ()
+    """The baseline reads the candidate's text: its best logit minus that of the candidate's token, at each of the
+    candidate's tokens (0: the baseline would have said the same); -1.0 where unknown, empty when it was not asked."""
+
+
 class Quality(Message, frozen=True):
     """A candidate's output beside the baseline's, on the same text and prompts. None = n/a, reason in `unknown`."""
 
@@ -430,6 +465,62 @@ class Quality(Message, frozen=True):
     """Top-2 logit gap of the baseline below which a first difference counts as a near-tie."""
     broken_positions: int = 0
     """Positions where the candidate's logits hold NaN or infinity; they are left out of every figure above."""
+    logit_sqnr_db: float | None = None
+    """Signal to quantization noise of all logits, each position's mean taken off: 10 log10(sum b² / sum (b - c)²).
+    None also when there is no noise at all."""
+    logit_cosine: float | None = None
+    """Mean over positions of the cosine between both models' logits, each position's mean taken off."""
+    forced_tokens: int = 0
+    """The candidate's greedy tokens that the baseline judged while reading the candidate's own text."""
+    forced_near_ties: int = 0
+    """Of these: not the baseline's choice, but within `near_tie_margin` of it."""
+    forced_changes: int = 0
+    """Of these: tokens that the baseline finds really worse."""
+    prompts: tuple[PromptComparison, ...] = ()
+
+
+class ModuleError(msgspec.Struct, frozen=True, kw_only=True):
+    """What one module of the candidate costs and saves while all others stay as in the reference."""
+
+    module: str
+    """Path in the model, such as `blocks.3.mlp.down`."""
+    layer: int | None
+    """None outside the layers (`lm_head`)."""
+    part: str
+    """The path within its layer, such as `mlp.down`."""
+    parameters: int
+    kl_mean: float | None
+    """KL divergence of the whole model's next-token distributions to the reference's, nats; None: broken output."""
+    logit_sqnr_db: float | None
+    """Of the whole model's logits, as in `Quality`; None also when nothing changed."""
+    output_sqnr_db: float | None
+    """Of this module's own output for the reference's input; None also when nothing changed."""
+    output_cosine: float | None
+    reference_us: float
+    """Time of one call on `LayerErrors.timed_tokens` tokens, all modules called in turn as in a real step."""
+    candidate_us: float
+
+
+class LayerErrors(Message, frozen=True):
+    """The layer map: error added and time saved by each module of a candidate, one at a time."""
+
+    run_id: str
+    baseline_run_id: str
+    modules: tuple[ModuleError, ...]
+    """In the model's order."""
+    stream_sqnr_db: tuple[float | None, ...]
+    """Signal to error of the residual stream behind each layer, with all of the candidate's modules together."""
+    tokens: int
+    """Evaluated, of the evaluation text."""
+    timed_tokens: int
+    """Rows of each timed call: the batch when decoding, all prompt tokens else."""
+    kl_all: float | None
+    """KL divergence with all of the candidate's modules together; single ones do not add up to it exactly."""
+    reference: str
+    """What the modules are compared with, for people."""
+    text: str = ""
+    seconds: float = 0.0
+    """How long the map took."""
 
 
 class Failure(Message, frozen=True):
@@ -501,6 +592,7 @@ Record = (
     | TraceChunk
     | Peaks
     | Quality
+    | LayerErrors
     | Failure
     | RunFinished
     | ExperimentFinished
@@ -595,6 +687,21 @@ class GreedyPrompt(Message, frozen=True):
     new_tokens: int
 
 
+class ForceTokens(Message, frozen=True):
+    """Read an evaluation prompt and a given continuation of it; answered by `ForcedGaps`."""
+
+    prompt: int
+    new_tokens: int
+    """As in the `GreedyPrompt` that the continuation answers."""
+    token_ids: tuple[int, ...]
+
+
+class MapLayers(Message, frozen=True):
+    """Compare the variant with an FP32 copy of the model module by module; answered by `LayerErrors`."""
+
+    baseline_run_id: str
+
+
 class Leave(Message, frozen=True):
     """End after saying `Bye`."""
 
@@ -613,6 +720,8 @@ Command = (
     | RecordProfile
     | EvaluateWindow
     | GreedyPrompt
+    | ForceTokens
+    | MapLayers
     | Leave
 )
 
@@ -648,6 +757,15 @@ class GreedyTokens(Message, frozen=True):
     """In logits; -1.0 where they hold NaN or infinity."""
     texts: tuple[str, ...]
     """Text of each token alone."""
+    prompt_text: str = ""
 
 
-WorkerRecord = Record | CommandDone | Logits | GreedyTokens
+class ForcedGaps(Message, frozen=True):
+    """How far each token of a given continuation lies below the model's own choice."""
+
+    prompt: int
+    gaps: tuple[float, ...]
+    """Best logit minus the given token's, at each token; -1.0 where they hold NaN or infinity."""
+
+
+WorkerRecord = Record | CommandDone | Logits | GreedyTokens | ForcedGaps
