@@ -12,13 +12,66 @@ from typing import ClassVar, Literal
 from gptscope.models.config import GPTConfig
 
 WorkloadKind = Literal["train", "prefill", "decode", "generate"]
-LeverGroup = Literal["precision", "fusion", "kv_cache"]
+LeverGroup = Literal["precision", "fusion", "kv_cache", "pruning", "speculation"]
+OptionValue = bool | int | float | str
 EVERY_WORKLOAD: tuple[WorkloadKind, ...] = ("train", "prefill", "decode", "generate")
 INFERENCE_WORKLOADS: tuple[WorkloadKind, ...] = ("prefill", "decode", "generate")
 
 
 class LeverError(ValueError):
     """A lever that does not exist, or cannot be used here; the message says what exists, or why not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeverOption:
+    """One setting of a lever."""
+
+    name: str
+    title: str
+    kind: Literal["choice", "whole", "number", "switch", "text"]
+    default: OptionValue
+    summary: str
+    choices: tuple[str, ...] = ()
+    """For `choice`: what can be given."""
+    least: float | None = None
+    most: float | None = None
+
+    def checked(self, value: OptionValue) -> OptionValue:
+        """The value in this option's type; text as it comes from a command line is read.
+
+        Raises:
+            ValueError: The value is impossible; the message says what can be given.
+        """
+        if self.kind == "choice":
+            if value not in self.choices:
+                raise ValueError(f"{self.name} is {value!r}, but it must be one of {', '.join(self.choices)}.")
+            return value
+        if self.kind == "text":
+            return str(value)
+        if self.kind == "switch":
+            return self._switch(value)
+        return self._number(value)
+
+    def _switch(self, value: OptionValue) -> bool:
+        read = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+        found = value if isinstance(value, bool) else read.get(str(value).lower())
+        if found is None:
+            raise ValueError(f"{self.name} is {value!r}, but it must be on or off.")
+        return found
+
+    def _number(self, value: OptionValue) -> int | float:
+        what = "a whole number" if self.kind == "whole" else "a number"
+        try:
+            number: int | float = int(str(value)) if self.kind == "whole" else float(str(value))
+        except ValueError:
+            raise ValueError(f"{self.name} is {value!r}, but it must be {what}.") from None
+        if not (self.least is None or number >= self.least) or not (self.most is None or number <= self.most):
+            limits = [f"{self.least:g} or more"] if self.least is not None else []
+            limits += [f"{self.most:g} or less"] if self.most is not None else []
+            raise ValueError(f"{self.name} is {value}, but it must be {' and '.join(limits)}.")
+        if number != number:
+            raise ValueError(f"{self.name} is not a number.")
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +101,10 @@ class LeverContext:
     precision: str
     fusions: frozenset[str] = frozenset()
     kv_cache: str = "dynamic"
+    pruning: str = "none"
+    speculation: str = "none"
+    options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    """Lever name -> its option -> value; read them through `Lever.settings`."""
     batch: int = 1
 
     @property
@@ -107,6 +164,7 @@ class LeverDescription:
     unavailable_reason: str | None
     warning: str | None
     workloads: tuple[WorkloadKind, ...]
+    options: tuple[LeverOption, ...] = ()
 
 
 class Lever(ABC):
@@ -118,6 +176,34 @@ class Lever(ABC):
     summary: ClassVar[str]
     """One or two sentences: what it does and when it helps."""
     workloads: ClassVar[tuple[WorkloadKind, ...]] = EVERY_WORKLOAD
+    options: ClassVar[tuple[LeverOption, ...]] = ()
+    """Settings that a person may change, in the order of forms."""
+
+    def settings(self, context: LeverContext) -> dict[str, OptionValue]:
+        """Every option of this lever with its value in this context: what was asked for, else the default.
+
+        Raises:
+            LeverError: An option that does not exist, or an impossible value.
+        """
+        return self.checked_options(context.options.get(self.name, {}))
+
+    def checked_options(self, given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+        """All options with their values, `given` ones in place of the defaults.
+
+        Raises:
+            LeverError: An option that does not exist, or an impossible value.
+        """
+        known = {option.name: option for option in self.options}
+        values = {name: option.default for name, option in known.items()}
+        for name, value in given.items():
+            if name not in known:
+                has = f"It has: {', '.join(known)}." if known else "It has none."
+                raise LeverError(f"{self.name} has no option {name!r}. {has}")
+            try:
+                values[name] = known[name].checked(value)
+            except ValueError as error:
+                raise LeverError(f"{self.name}: {error}") from error
+        return values
 
     def unavailable_reason(self, context: LeverContext) -> str | None:
         """Why this lever cannot be used in this context, as a sentence; None when it can."""
@@ -149,6 +235,7 @@ class Lever(ABC):
             unavailable_reason=self.unavailable_reason(context),
             warning=self.warning(context),
             workloads=self.workloads,
+            options=self.options,
         )
 
     def seen(self, in_effect: bool | None, sentence: str) -> Evidence:

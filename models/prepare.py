@@ -1,6 +1,6 @@
 """From a loaded model and a choice of levers to something that runs: casts, moves, swaps modules, wraps compile."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -8,9 +8,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from gptscope.models.calibration import CalibrationText
+from gptscope.models.compression import PRUNINGS
 from gptscope.models.config import GPTConfig
+from gptscope.models.decoding.speculation import SPECULATIONS
 from gptscope.models.fusion import FUSIONS
 from gptscope.models.fusion.compile import CompileWatch
+from gptscope.models.fusion.kernel_choice import choose_row_kernels
 from gptscope.models.fusion.optimizer import make_adamw
 from gptscope.models.gpt import GPT
 from gptscope.models.kv_cache import KV_CACHES, AnyCache
@@ -34,7 +38,8 @@ __all__ = ["LeverDescription", "LeverError", "PreparedModel", "list_levers", "pr
 def list_levers(machine: Machine, config: GPTConfig | None, workload: WorkloadKind) -> list[LeverDescription]:
     """Every lever with its availability on this machine, for this model (None: any) and this workload."""
     context = LeverContext(machine=machine, config=config, workload=workload, precision="fp32")
-    levers: list[Lever] = [*RECIPES.values(), *KV_CACHES.values(), *FUSIONS.values()]
+    registries: tuple[Mapping[str, Lever], ...] = (RECIPES, KV_CACHES, FUSIONS, PRUNINGS, SPECULATIONS)
+    levers = [lever for registry in registries for lever in registry.values()]
     return [lever.describe(context) for lever in levers]
 
 
@@ -88,7 +93,9 @@ class PreparedModel:
     watch: CompileWatch | None = None
     """Set when the lever `compile` is on."""
     tally: dict[str, float] = field(default_factory=dict)
-    """What `DecodeSession` counts, summed since `reset_counters`."""
+    """What decoding sessions count, summed since `reset_counters`."""
+    draft: "PreparedModel | None" = None
+    """The smaller model that guesses for this one, when the lever `speculation` needs one."""
 
     @property
     def config(self) -> GPTConfig:
@@ -150,6 +157,8 @@ class PreparedModel:
             counters["tokens_per_forward"] = self.tally["decode_tokens"] / forwards
             counters["kv_cache_allocations_per_step"] = self.tally["cache_allocations"] / forwards
             counters["kv_cache_bytes"] = self.tally["cache_bytes"]
+            counters["drafted_tokens"] = self.tally.get("drafted_tokens", 0.0)
+            counters["accepted_tokens"] = self.tally.get("accepted_tokens", 0.0)
         return counters
 
     def reset_counters(self) -> None:
@@ -162,41 +171,82 @@ class PreparedModel:
         levers += [FUSIONS[name] for name in FUSIONS if name in self.context.fusions]
         if self.context.workload in ("decode", "generate"):
             levers.append(KV_CACHES[self.context.kv_cache])
+        if self.context.pruning != "none":
+            levers.append(PRUNINGS[self.context.pruning])
+        if self.context.speculation != "none":
+            levers.append(SPECULATIONS[self.context.speculation])
         return [lever.evidence(facts, self.context) for lever in levers]
 
 
-def prepare(model: GPT, context: LeverContext, device: torch.device) -> PreparedModel:
+def prepare(
+    model: GPT,
+    context: LeverContext,
+    device: torch.device,
+    calibration: CalibrationText | None = None,
+    draft: GPT | None = None,
+) -> PreparedModel:
     """Apply the levers of `context` to `model`, in place.
+
+    In this order: cast, prune, fuse, quantize (it sees the layers that will run), compile.
 
     Args:
         model: A model as its loader gives it.
         context: The levers; `fusions` must be resolved (`resolve_fusions`).
         device: Where to run.
+        calibration: Text for recipes that need to see some (`PrecisionRecipe.needs_calibration`).
+        draft: The smaller model that guesses (`Speculation.draft_source`); its weights have the recipe's type.
 
     Raises:
-        LeverError: A lever that does not exist or is not available here.
+        LeverError: A lever that does not exist or is not available here, or an option that is impossible.
     """
     recipe = _choose(RECIPES, context.precision, "precision", context)
     cache = _choose(KV_CACHES, context.kv_cache, "KV cache", context if not context.training else None)
     fusions = [_choose(FUSIONS, name, "fusion", context) for name in FUSIONS if name in context.fusions]
     for name in context.fusions - FUSIONS.keys():
         _choose(FUSIONS, name, "fusion", context)
+    levers: list[Lever] = [recipe, cache, *fusions]
     model.to(device)
     recipe.apply(model, training=context.training)
     model.train(context.training).requires_grad_(context.training)
+    if context.pruning != "none":
+        pruning = _choose(PRUNINGS, context.pruning, "pruning", context)
+        pruning.apply(model, context)
+        levers.append(pruning)
+    if context.speculation != "none":
+        levers.append(_choose(SPECULATIONS, context.speculation, "speculation", context))
     watch = CompileWatch() if "compile" in context.fusions else None
     for fusion in fusions:
-        fusion.apply(model, context)
-    warnings = [warning for lever in (recipe, cache, *fusions) if (warning := lever.warning(context))]
+        if fusion.name != "compile":
+            fusion.apply(model, context)
+    recipe.quantize(model, context, calibration)
+    if "compile" in context.fusions:
+        FUSIONS["compile"].apply(model, context)
+    if not context.training:
+        choose_row_kernels(model)
+    warnings = [warning for lever in levers if (warning := lever.warning(context))]
     return PreparedModel(
-        model=model, context=context, device=device, forward=model, warnings=tuple(warnings), watch=watch
+        model=model,
+        context=context,
+        device=device,
+        forward=model,
+        warnings=tuple(warnings),
+        watch=watch,
+        draft=None if draft is None else prepare(draft, _draft_context(draft, context), device, calibration),
     )
+
+
+def _draft_context(draft: GPT, context: LeverContext) -> LeverContext:
+    """Levers of a smaller model that guesses: those of the model it guesses for, but neither pruned nor compiled."""
+    fusions = context.fusions - {"compile"}
+    return replace(context, config=draft.config, fusions=fusions, pruning="none", speculation="none")
 
 
 def _choose(registry: dict[str, LeverT], name: str, what: str, context: LeverContext | None) -> LeverT:
     if name not in registry:
         raise LeverError(f"There is no {what} called {name!r}. What exists: {', '.join(registry)}.")
     lever = registry[name]
+    if context is not None:
+        lever.settings(context)
     reason = None if context is None else lever.unavailable_reason(context)
     if reason is not None:
         raise LeverError(f"The {what} {name} cannot be used here: {reason}")

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from gptscope.profiling.experiment import DEFAULT_SEED, KV_CACHES, Experiment, Variant, Workload
+from gptscope.profiling.experiment import DEFAULT_SEED, KV_CACHES, Experiment, OptionValue, Variant, Workload
 
 WORKLOADS = ("train", "prefill", "decode", "generate")
 DEVICES = ("auto", "cpu", "cuda")
 MOST_THREADS = 1024
 """Thread pools crash with some ten thousand; nothing that exists gains from more than this."""
-_SPEC_KEYS = ("precision", "fuse", "kv-cache", "threads", "name")
+_SPEC_KEYS = ("precision", "fuse", "kv-cache", "pruning", "speculation", "model", "threads", "name")
 _DEFAULTS = Workload()
 MOST_STEPS = 1_000_000
 _LARGEST_SEED = 2**63 - 1
@@ -81,6 +81,19 @@ def add_lever_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kv-cache", choices=KV_CACHES, default="dynamic", help="how keys and values are kept (default: dynamic)"
     )
+    group.add_argument(
+        "--pruning", default="none", metavar="P", help="`none` or one of `gptscope doctor` (default: none)"
+    )
+    group.add_argument(
+        "--speculation", default="none", metavar="S", help="`none` or one of `gptscope doctor` (default: none)"
+    )
+    group.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="LEVER.NAME=VALUE",
+        help="a setting of a lever, such as int8-static.granularity=channel; may be repeated",
+    )
     group.add_argument("--threads", type=int, metavar="N", help="kernel threads (default: one per physical core)")
 
 
@@ -131,8 +144,27 @@ def variant_from(args: argparse.Namespace) -> Variant:
         precision=args.precision.lower(),
         fusions=parse_fusions(args.fuse, separators=","),
         kv_cache=args.kv_cache,
+        pruning=args.pruning.lower(),
+        speculation=args.speculation.lower(),
+        options=parse_options(args.option, "--option"),
         threads=checked_threads(args.threads),
     )
+
+
+def parse_options(given: Sequence[str], option: str) -> dict[str, dict[str, OptionValue]]:
+    """`["int8-static.granularity=channel"]` by lever; names and values are checked by the engine, which knows them.
+
+    Raises:
+        UsageError: A part is not `LEVER.NAME=VALUE`.
+    """
+    options: dict[str, dict[str, OptionValue]] = {}
+    for part in given:
+        path, equals, value = part.partition("=")
+        lever, dot, name = path.strip().rpartition(".")
+        if not (equals and dot and lever and name):
+            raise UsageError(f"{option}: {part!r} is not LEVER.NAME=VALUE. Example: int8-static.granularity=channel")
+        options.setdefault(lever.lower(), {})[name.lower()] = value.strip()
+    return options
 
 
 def parse_fusions(text: str, *, separators: str) -> tuple[str, ...]:
@@ -154,13 +186,19 @@ def parse_fusions(text: str, *, separators: str) -> tuple[str, ...]:
 def parse_variant(spec: str, default: Variant, option: str) -> Variant:
     """A variant from `precision=bf16,fuse=attention+qkv,kv-cache=static,threads=2,name=...`; the rest from `default`.
 
+    Settings of levers stand between them: `int8-static.granularity=channel`.
+
     Raises:
         UsageError: a part is not `key=value`, or the key or value is unknown.
     """
     values: dict[str, str] = {}
+    settings: list[str] = []
     for part in filter(None, (piece.strip() for piece in spec.split(","))):
         key, equals, value = part.partition("=")
         key = key.strip().lower().replace("_", "-")
+        if equals and "." in key:
+            settings.append(part)
+            continue
         if not equals or key not in _SPEC_KEYS:
             raise UsageError(
                 f"{option}: {part!r} is not one of {', '.join(f'{name}=...' for name in _SPEC_KEYS)}. Example: "
@@ -176,6 +214,10 @@ def parse_variant(spec: str, default: Variant, option: str) -> Variant:
         precision=values.get("precision", default.precision).lower(),
         fusions=parse_fusions(values["fuse"], separators="+") if "fuse" in values else default.fusions,
         kv_cache=kv_cache,
+        pruning=values.get("pruning", default.pruning).lower(),
+        speculation=values.get("speculation", default.speculation).lower(),
+        options=default.options | parse_options(settings, option),
+        model=values.get("model", default.model),
         threads=_threads_from(values["threads"], option) if "threads" in values else default.threads,
         name=values.get("name", ""),
     )

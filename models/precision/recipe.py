@@ -6,7 +6,9 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from gptscope.models.calibration import CalibrationText
 from gptscope.models.gemm import is_gemm
+from gptscope.models.gpt import GPT
 from gptscope.models.levers import Evidence, KernelFact, Lever, LeverContext, ProfileFacts
 
 PROFILER_DTYPE = {torch.float32: "float", torch.bfloat16: "c10::BFloat16", torch.float16: "c10::Half"}
@@ -45,6 +47,20 @@ class PrecisionRecipe(Lever):
         """Cast the weights and set what is process-wide, e.g. whether FP32 products may use TF32."""
         allow_tf32(allowed=False)
         model.to(self.weight_dtype(training=training))
+
+    def needs_calibration(self, context: LeverContext) -> bool:
+        """True when `quantize` has to see text first."""
+        del context
+        return False
+
+    def quantize(self, model: GPT, context: LeverContext, calibration: CalibrationText | None) -> None:
+        """Replace layers by ones that compute in this format, after all fusions but `compile`.
+
+        Args:
+            model: Weights cast, modules fused, on its device; changed in place.
+            context: All levers; `settings(context)` has this recipe's options.
+            calibration: Text to run through the model; given when `needs_calibration`.
+        """
 
     def autocast(self, device: torch.device, *, training: bool) -> AbstractContextManager[object]:
         """Context in which a forward pass must run."""

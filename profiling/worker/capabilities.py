@@ -1,12 +1,14 @@
 """What this machine offers: every lever with the reason why it cannot be used."""
 
+from dataclasses import asdict
+
 from gptscope.models.config import PRESETS
 from gptscope.models.levers import LeverDescription
 from gptscope.models.loaders import CATALOGUE
 from gptscope.models.prepare import list_levers
 from gptscope.profiling.experiment import WorkloadKind
 from gptscope.profiling.machine import facts
-from gptscope.profiling.records import Capabilities, LeverInfo
+from gptscope.profiling.records import Capabilities, LeverInfo, LeverOptionInfo
 from gptscope.profiling.worker.request import choose_device, to_lever_machine
 
 _INFERENCE: WorkloadKind = "decode"
@@ -47,4 +49,5 @@ def _info(for_inference: LeverDescription, for_training: LeverDescription) -> Le
         unavailable_reason=lever.unavailable_reason,
         warning=lever.warning,
         workloads=tuple(lever.workloads),
+        options=tuple(LeverOptionInfo(**asdict(option)) for option in lever.options),
     )

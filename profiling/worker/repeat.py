@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from gptscope.profiling.experiment import Experiment, Variant
+from gptscope.profiling.experiment import Experiment, Variant, flat_options
 
 # Settings of the thread pools, math libraries, allocator, compiler and GPU runtimes. None of them holds secrets.
 _PREFIXES = (
@@ -35,8 +35,9 @@ def command_line(experiment: Experiment, variant: Variant, *, device: str, threa
         threads: How many threads it really had.
     """
     work = experiment.workload
-    local = Path(experiment.model).expanduser()
-    model = str(local.resolve()) if local.exists() else experiment.model
+    source = variant.model or experiment.model
+    local = Path(source).expanduser()
+    model = str(local.resolve()) if local.exists() else source
     words = [
         "gptscope", "run",
         "--model", model,
@@ -52,6 +53,11 @@ def command_line(experiment: Experiment, variant: Variant, *, device: str, threa
         "--threads", str(threads),
         "--seed", str(work.seed),
     ]  # fmt: skip
+    for option, lever in (("--pruning", variant.pruning), ("--speculation", variant.speculation)):
+        if lever != "none":
+            words += [option, lever]
+    for lever, name, value in flat_options(variant):
+        words += ["--option", f"{lever}.{name}={value}"]
     if work.prompt is not None and work.kind == "generate":  # the option makes any workload `generate`
         words.append(f"--prompt={work.prompt}")  # one word, because a prompt may begin with a dash
     if experiment.profile_steps is not None:

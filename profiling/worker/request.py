@@ -5,7 +5,10 @@ from collections.abc import Mapping
 
 import torch
 
+from gptscope.models.compression import PRUNINGS
 from gptscope.models.config import GPTConfig
+from gptscope.models.decoding.speculation import SPECULATIONS
+from gptscope.models.fusion import FUSIONS
 from gptscope.models.kv_cache import KV_CACHES
 from gptscope.models.levers import Lever, LeverContext, LeverError, Machine
 from gptscope.models.precision import RECIPES
@@ -68,7 +71,7 @@ def to_lever_machine(info: MachineInfo) -> Machine:
 
 
 def check_levers(context: LeverContext) -> None:
-    """See that precision and KV cache exist and are available here.
+    """See that all levers but fusions exist and are available here, and that every option is possible.
 
     Raises:
         LeverError: One is not; the message says why and what exists.
@@ -76,11 +79,21 @@ def check_levers(context: LeverContext) -> None:
     _check_lever(RECIPES, context.precision, "precision", context)
     if not context.training:
         _check_lever(KV_CACHES, context.kv_cache, "KV cache", context)
+    if context.pruning != "none":
+        _check_lever(PRUNINGS, context.pruning, "pruning", context)
+    if context.speculation != "none":
+        _check_lever(SPECULATIONS, context.speculation, "speculation", context)
+    registries: tuple[Mapping[str, Lever], ...] = (RECIPES, KV_CACHES, FUSIONS, PRUNINGS, SPECULATIONS)
+    levers = {name: lever for registry in registries for name, lever in registry.items()}
+    for name, given in context.options.items():
+        if name not in levers:
+            raise LeverError(f"There is no lever called {name!r}, so it has no options. Levers: {', '.join(levers)}.")
+        levers[name].checked_options(given)
 
 
 def _check_lever(registry: Mapping[str, Lever], name: str, what: str, context: LeverContext) -> None:
     if name not in registry:
-        raise LeverError(f"There is no {what} called {name!r}. What exists: {', '.join(registry)}.")
+        raise LeverError(f"There is no {what} called {name!r}. What exists: {', '.join(registry) or 'none'}.")
     reason = registry[name].unavailable_reason(context)
     if reason is not None:
         raise LeverError(f"The {what} {name} cannot be used here: {reason}")

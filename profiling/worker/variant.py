@@ -16,6 +16,7 @@ from gptscope.models.prepare import PreparedModel, prepare, resolve_fusions
 from gptscope.profiling.experiment import Variant, Workload, variant_name
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import LoadVariant, MachineInfo, ModelLoaded, RunStarted, StepKind
+from gptscope.profiling.worker.calibration import calibration_text
 from gptscope.profiling.worker.model_info import model_info, progress_to
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.repeat import command_line, environment_that_matters
@@ -119,11 +120,12 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     begun_s = time.monotonic()
     if work.prompt is not None and work.kind != "generate":
         output.warn(f"The prompt is not used: the workload {work.kind} reads {work.context} tokens of its own.")
-    output.progress("load", 0, 0, note=f"reading {command.experiment.model}")
-    plan = _plan(command.experiment.model, variant, work, place)
+    output.progress("load", 0, 0, note=f"reading {variant.model or command.experiment.model}")
+    model = variant.model or command.experiment.model
+    plan = _plan(model, variant, work, place)
     recipe = RECIPES[plan.context.precision]
     loaded = load_model(
-        command.experiment.model,
+        model,
         dtype=recipe.weight_dtype(training=plan.context.training),
         seed=work.seed,
         progress=progress_to(output),
@@ -133,7 +135,10 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     stream = None
     if work.kind == "generate" and loaded.tokenizer is not None:
         stream = FirstSequenceText(output, command.run_id, loaded.tokenizer)
-    prepared = prepare(loaded.model, plan.context, place.device)
+    calibration = None
+    if recipe.needs_calibration(plan.context):
+        calibration = calibration_text(loaded.tokenizer, loaded.model.config)
+    prepared = prepare(loaded.model, plan.context, place.device, calibration)
     bench = make_bench(prepared, work, source, prompts_BL, stream)
     for warning in prepared.warnings:
         output.warn(warning)
@@ -187,6 +192,9 @@ def _plan(model: str, variant: Variant, work: Workload, place: _Place) -> _Plan:
         workload=work.kind,
         precision=variant.precision,
         kv_cache=variant.kv_cache,
+        pruning=variant.pruning,
+        speculation=variant.speculation,
+        options=variant.options,
         batch=work.batch,
     )
     check_levers(asked)
