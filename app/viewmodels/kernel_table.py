@@ -1,4 +1,4 @@
-"""Kernel, operator-by-shape and module tables of a profile, beside the baseline's."""
+"""Kernel and module tables of a profile, beside the baseline's."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,12 @@ import numpy as np
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
 from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name
-from gptscope.app.viewmodels.tables import Column, Table
+from gptscope.app.viewmodels.tables import Column, Table, calls_text
 from gptscope.profiling.metrics.mfu_mbu import memory_peak_gbps
 from gptscope.profiling.metrics.roofline import kernel_gbps
-from gptscope.profiling.records import Peaks, Profile
+from gptscope.profiling.records import KernelRow, Peaks, Profile
 
+OUTSIDE = "outside any module"
 NO_PROFILE = "Kernels appear here after a profiled run: press Run, or reopen one from History."
 
 
@@ -46,7 +47,7 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
         Column(
             title="Calls",
             values=calls,
-            text=lambda i: _count(float(calls[i])),
+            text=lambda i: calls_text(float(calls[i])),
             look="number",
             width=56,
             tip=f"Calls per {unit}",
@@ -105,7 +106,7 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
     total = float(self_ms.sum())
     footer = [""] * len(columns)
     footer[0] = f"{fmt.count(len(rows))} kernels, {profile.steps} profiled {unit}s"
-    footer[3], footer[4], footer[5] = _count(float(calls.sum())), fmt.number(total), "100 %"
+    footer[3], footer[4], footer[5] = calls_text(float(calls.sum())), fmt.number(total), "100 %"
     return Table(
         columns=tuple(columns),
         rows=len(rows),
@@ -134,7 +135,7 @@ def module_table(profile: Profile | None, baseline: Profile | None, kind: str) -
         Column(
             title="Kernels",
             values=calls,
-            text=lambda i: _count(float(calls[i])),
+            text=lambda i: calls_text(float(calls[i])),
             look="number",
             width=80,
             tip=f"Kernel calls per {unit}",
@@ -177,10 +178,15 @@ def _by_module(profile: Profile) -> dict[str, tuple[float, float]]:
     totals: dict[str, tuple[float, float]] = {}
     steps = max(profile.steps, 1)
     for row in profile.kernels:
-        name = starred(row.module) or "outside any module"
+        name = module_of(row)
         ms, calls = totals.get(name, (0.0, 0.0))
         totals[name] = (ms + row.self_time_us / 1e3 / steps, calls + row.calls / steps)
     return totals
+
+
+def module_of(row: KernelRow) -> str:
+    """The module table's row that a kernel is counted in."""
+    return starred(row.module) or OUTSIDE
 
 
 def starred(module: str) -> str:
@@ -195,11 +201,6 @@ def _headings(unit: str) -> tuple[Column, ...]:
 
 def _floats(values: Sequence[float]) -> np.ndarray:
     return np.asarray(values, dtype=np.float64)
-
-
-def _count(value: float) -> str:
-    """Calls per step: whole unless the steps differ."""
-    return fmt.count(round(value)) if abs(value - round(value)) < 1e-6 else fmt.number(value)
 
 
 def _or_na(value: float) -> str:

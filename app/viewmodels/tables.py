@@ -7,7 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gptscope.app.viewmodels import formatting as fmt
+
 Order = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +18,7 @@ class Column:
     """One column. `values`: floats (NaN = n/a, sorted last) or texts."""
 
     title: str
-    values: Sequence[str] | NDArray[np.float64]
+    values: Sequence[str] | Floats
     text: Callable[[int], str]
     """The cell's text of a row."""
     look: Literal["text", "number", "bar"] = "text"
@@ -48,6 +51,12 @@ class Table:
     footer: tuple[str, ...] = ()
     default_sort: int = 0
     empty: str = "Nothing to show."
+
+
+def calls_text(per_step: float) -> str:
+    """Calls per step: whole unless the steps differ."""
+    whole = abs(per_step - round(per_step)) < 1e-6
+    return fmt.count(round(per_step)) if whole else fmt.number(per_step)
 
 
 def sorted_rows(table: Table, column: int, rows: Order, *, descending: bool) -> Order:

@@ -13,7 +13,8 @@ Top level, in this order; new fields may be added, none is renamed or removed wh
     summary          `RunSummary`: rates, latencies, memory, utilisation; `unknown` has a reason for every null
     slices           in `summary`: one entry per measured attempt
     samples          list of batches: phase, kind, slice, attempt, start_ns, duration_ns, tokens, context, loss
-    profile          steps, overhead, wall_us, busy_us, device, notes, kernels, operators (records `KernelRow`, `OperatorRow`)
+    profile          steps, overhead, wall_us, busy_us, device, notes, kernels (records `KernelRow`),
+                     operators (records `OperatorRow`)
     evidence         per lever: in_effect (true, false, null = the profile cannot tell), sentence
     quality          against the baseline, null when it was not compared
     peaks            ceilings of the machine

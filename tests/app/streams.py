@@ -18,6 +18,7 @@ from gptscope.profiling.records import (
     ModelInfo,
     ModelInspected,
     ModelLoaded,
+    OperatorRow,
     Peaks,
     Profile,
     Progress,
@@ -158,6 +159,29 @@ def profile(run_id: str, scale: float = 1.0, steps: int = 12) -> Profile:
             for name, category, module, calls, ms, moved in _KERNELS
         ),
         device="cpu",
+        operators=(
+            *(
+                OperatorRow(
+                    name=name,
+                    calls=calls * steps,
+                    self_time_us=1e3 * ms * scale * steps,
+                    total_time_us=1e3 * ms * scale * steps,
+                    input_shapes="[1, 576] [3072, 576]",
+                    category=category,
+                    module=module,
+                )
+                for name, category, module, calls, ms, _ in _KERNELS
+            ),
+            OperatorRow(
+                name="aten::linear",
+                calls=121 * steps,
+                self_time_us=60.0 * scale * steps,
+                total_time_us=13_700.0 * scale * steps,
+                category="GEMM",
+                module="blocks.*.mlp.gate_up",
+                modules=5,
+            ),
+        ),
     )
 
 

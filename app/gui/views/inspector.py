@@ -1,7 +1,7 @@
 """The inspector: what is known about the chosen kernel, and what proves each lever."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPixmap
+from PySide6.QtGui import QFontMetrics, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
@@ -9,6 +9,7 @@ from gptscope.app.gui.widgets.basics import label, rule, set_text
 from gptscope.app.viewmodels.inspect_kernel import Lines
 
 WIDTH = 296
+_PADDING, _GAP = 12, 8
 _ICONS: dict[bool | None, tuple[str, str, str]] = {
     True: ("check", "good", "in effect"),
     False: ("cross", "bad", "not in effect"),
@@ -35,7 +36,7 @@ class Inspector(QFrame):
         inner = QWidget()
         inner.setProperty("fill", "bg1")
         column = QVBoxLayout(inner)
-        column.setContentsMargins(12, 6, 12, 8)
+        column.setContentsMargins(_PADDING, 6, _PADDING, 8)
         column.setSpacing(2)
         head = QHBoxLayout()
         head.setSpacing(8)
@@ -45,7 +46,7 @@ class Inspector(QFrame):
         column.addLayout(head)
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 2, 0, 4)
-        self._grid.setHorizontalSpacing(8)
+        self._grid.setHorizontalSpacing(_GAP)
         self._grid.setVerticalSpacing(1)
         self._grid.setColumnStretch(1, 1)
         column.addLayout(self._grid)
@@ -93,16 +94,26 @@ class Inspector(QFrame):
             value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
             value.setWordWrap(True)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            self._grid.addWidget(name, len(self._cells), 0)
-            self._grid.addWidget(value, len(self._cells), 1)
+            self._grid.addWidget(name, 2 * len(self._cells), 0)
             self._cells.append((name, value))
         for index, (name, value) in enumerate(self._cells):
             used = index < len(lines)
-            name.setVisible(used)
-            value.setVisible(used)
             if used:
                 set_text(name, lines[index][0])
                 set_text(value, breakable(lines[index][1]))
+            self._place_value(index, name, value)  # before it is shown: without a parent it would be a window
+            name.setVisible(used)
+            value.setVisible(used)
+
+    def _place_value(self, index: int, name: QLabel, value: QLabel) -> None:
+        """Beside its name where it fits, else below it over the whole width."""
+        room = WIDTH - 2 * _PADDING - _GAP - name.sizeHint().width() if name.text() else 0
+        fits = QFontMetrics(value.font()).horizontalAdvance(value.text()) <= room
+        self._grid.removeWidget(value)
+        if fits:
+            self._grid.addWidget(value, 2 * index, 1)
+        else:
+            self._grid.addWidget(value, 2 * index + 1, 0, 1, 2)
 
     def show_evidence(self, items: tuple[tuple[str, bool | None, str], ...]) -> None:
         """Show what the profile proves about each lever."""

@@ -1,23 +1,23 @@
-"""The Profile view: roofline, memory, inspector above; kernel and module tables below, linked by what is chosen."""
+"""The Profile view: roofline, memory, inspector above; tables of kernels, operators and modules below, all linked."""
 
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.controller import Controller
-from gptscope.app.gui.tables.table_view import TableView
-from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.inspector import Inspector
-from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, set_text
-from gptscope.app.gui.widgets.tab_bar import TabBar
+from gptscope.app.gui.views.profile_tables import ProfileTables
+from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, label, repolish, set_text
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels import inspect_kernel
+from gptscope.app.viewmodels import inspect_kernel, inspect_operator
 from gptscope.app.viewmodels.charts import memory, roofline
-from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
+from gptscope.app.viewmodels.kernel_match import row_key
+from gptscope.app.viewmodels.kernel_table import OUTSIDE, kernel_table, module_of, module_table
+from gptscope.app.viewmodels.operator_table import kernel_of, operator_of, operator_table
 from gptscope.profiling.records import Profile
 
 _MARGIN = 12
@@ -87,83 +87,50 @@ class ProfileView(QWidget):
         return holder
 
     def _make_tables(self, theme: Theme, icons: ThemedIcons) -> QWidget:
-        holder = QWidget()
-        holder.setProperty("fill", "bg1")
-        column = QVBoxLayout(holder)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        bar = QWidget()
-        bar.setProperty("bar", "true")
-        bar.setFixedHeight(37)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(4, 0, _MARGIN, 0)
-        row.setSpacing(8)
-        self.tabs = TabBar()
-        self.tabs.setAccessibleName("Tables")
-        for name in ("Kernels", "Modules"):
-            self.tabs.addTab(name)
-        row.addWidget(self.tabs)
-        row.addStretch(1)
-        self.unit = label("", level=3, size=12)
-        row.addWidget(self.unit)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter kernels")
-        self.filter.setAccessibleName("Filter rows")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(220)
-        self.filter.setFixedHeight(26)
-        row.addWidget(self.filter)
-        copy = button("", self._copy, kind="flat", tip="Copy rows", name="Copy rows")
-        icons.on_button(copy, "copy")
-        row.addWidget(copy)
-        column.addWidget(bar)
-        self.kernels, self.modules = TableView(theme, "Kernels"), TableView(theme, "Modules")
-        self.stack = QStackedWidget()
-        for table in (self.kernels, self.modules):
-            page = QWidget()
-            inner = QVBoxLayout(page)
-            inner.setContentsMargins(0, 0, 0, 0)
-            inner.setSpacing(0)
-            inner.addWidget(table, 1)
-            inner.addWidget(TotalBar(table, theme))
-            self.stack.addWidget(page)
-        column.addWidget(self.stack, 1)
-        self.tabs.currentChanged.connect(self._on_tab)
-        self.filter.textChanged.connect(self._on_filter)
+        self.tables = ProfileTables(theme, icons)
+        self.kernels, self.operators, self.modules = self.tables.kernels, self.tables.operators, self.tables.modules
         self.kernels.chosen.connect(self.choose)
+        self.operators.chosen.connect(self.choose_operator)
+        self.modules.chosen.connect(self._choose_module)
         self.modules.opened.connect(self._open_module)
-        holder.setMinimumHeight(180)
-        return holder
+        self.tables.copied.connect(self._tell_copied)
+        return self.tables
 
     # ---------------------------------------------------------------------------------------------- interaction
 
-    def _on_tab(self, index: int) -> None:
-        self.stack.setCurrentIndex(index)
-        self.filter.setPlaceholderText("Filter kernels" if index == 0 else "Filter modules")
-        self._on_filter(self.filter.text())
-
-    def _on_filter(self, words: str) -> None:
-        self._table().columns.set_filter(words)
-
-    def _table(self) -> TableView:
-        return self.kernels if self.stack.currentIndex() == 0 else self.modules
-
-    def _copy(self) -> None:
-        rows = self.copy_rows()
+    def _tell_copied(self, rows: int) -> None:
         self._controller.told.emit(f"Copied {rows} rows." if rows else "There is no row to copy.", "info")
 
     def copy_rows(self) -> int:
         """Copy the table in front; returns how many rows."""
-        return self._table().copy_rows()
+        return self.tables.copy_rows()
 
     def _open_module(self, module: str) -> None:
         """Show the kernels of a module."""
-        words = module.replace("*", " ").replace(".", " ") if module != "outside any module" else ""
-        self.tabs.setCurrentIndex(0)
-        self.filter.setText(words.strip())
+        words = module.replace("*", " ").replace(".", " ") if module != OUTSIDE else ""
+        self.tables.filter_kernels(words.strip())
+
+    def _choose_module(self, module: str) -> None:
+        """Highlight a module's longest kernel everywhere."""
+        profile = self._profile()
+        inside = [row for row in profile.kernels if module_of(row) == module] if profile is not None else []
+        if inside:
+            self.choose(row_key(max(inside, key=lambda row: row.self_time_us)))
+
+    def choose_operator(self, key: str) -> None:
+        """Highlight one operator, its longest kernel and the kernel's module."""
+        profile = self._profile()
+        row = inspect_operator.find(profile, key)
+        if row is None or profile is None:
+            return
+        kernel = kernel_of(profile, key)
+        if kernel:
+            self.choose(kernel)
+        self.operators.choose(key)
+        self.inspector.show_kernel(row.category, inspect_operator.operator_lines(row, profile, self._kind()))
 
     def choose(self, key: str) -> None:
-        """Highlight one kernel in table, roofline and inspector."""
+        """Highlight one kernel, its module and its operator in tables, roofline and inspector."""
         self.kernels.choose(key)
         self.roofline.canvas.chosen_key = key
         self.roofline.canvas.update()
@@ -173,7 +140,10 @@ class ProfileView(QWidget):
             view = self._controller.experiment
             peaks = (view.peaks if view is not None else None) or self._controller.peaks
             self.inspector.show_kernel(row.category, inspect_kernel.kernel_lines(row, profile, peaks, self._kind()))
-            self.modules.choose(starred(row.module) or "outside any module")
+            self.modules.choose(module_of(row))
+            operator = operator_of(profile, row)
+            if operator:
+                self.operators.choose(operator)
 
     def exportables(self) -> list[Exportable]:
         """The charts here."""
@@ -206,6 +176,7 @@ class ProfileView(QWidget):
         self._shown = state
         kind = self._kind()
         self.kernels.show_table(kernel_table(profile, base, peaks, kind))
+        self.operators.show_table(operator_table(profile, base, kind))
         self.modules.show_table(module_table(profile, base, kind))
         precision = run.started.variant.precision if run is not None and run.started is not None else "fp32"
         self.roofline.show_chart(roofline.build(profile, peaks, precision))
@@ -241,6 +212,6 @@ class ProfileView(QWidget):
             set_text(self.health, notes or f"{profile.steps} steps, nothing repaired")
             self.health.setToolTip(notes)
             busy = profile.busy_us / profile.wall_us if profile.wall_us > 0 else None
-            set_text(self.unit, f"self time, kernels busy {fmt.percent(busy)} of the profiled time")
+            set_text(self.tables.unit, f"self time, kernels busy {fmt.percent(busy)} of the profiled time")
         else:
-            set_text(self.unit, "")
+            set_text(self.tables.unit, "")

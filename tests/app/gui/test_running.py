@@ -218,10 +218,32 @@ def test_profile_links_table_roofline_and_inspector(window: MainWindow, session:
     assert profile.roofline.canvas.chosen_key == RMS_KEY
     assert profile.inspector._title.text() == "rms_norm"
     assert profile.modules.chosen_key() == "blocks.*.norm"
-    profile.filter.setText("gemm mlp")
+    profile.tables.filter.setText("gemm mlp")
     assert profile.kernels.columns.rowCount() == 2
     texts = profile.findChildren(type(profile.name))
     assert any("not in effect: no fused kernel ran" in t.text() for t in texts), "a lever without effect is told"
+
+
+def test_a_click_in_any_table_of_the_profile_moves_all_others(window: MainWindow, session: Any) -> None:
+    run_all(window, session)
+    window.show_view(PROFILE)
+    profile = window.profile
+    assert profile is not None
+    profile.tables.tabs.setCurrentIndex(1)
+    assert profile.tables.front() is profile.operators
+    assert profile.operators.columns.rowCount() == 11
+    profile.operators.selectRow(profile.operators.columns.shown_row("rms_norm|[1, 576] [3072, 576]") or 0)
+    assert profile.kernels.chosen_key() == RMS_KEY
+    assert profile.roofline.canvas.chosen_key == RMS_KEY
+    assert profile.modules.chosen_key() == "blocks.*.norm"
+    assert profile.inspector._title.text() == "rms_norm"
+    profile.modules.selectRow(profile.modules.columns.shown_row("lm_head") or 0)
+    assert profile.kernels.chosen_key().startswith("lm_head 49152x576")
+    assert profile.operators.chosen_key().startswith("lm_head")
+    assert profile.modules.chosen_key() == "lm_head"
+    profile.tables.filter.setText("norm")
+    assert profile.operators.columns.rowCount() == 1, "the filter is the front table's"
+    assert profile.copy_rows() == 1
 
 
 def test_setup_hides_in_profile_and_comes_back(window: MainWindow, session: Any) -> None:
