@@ -1,183 +1,291 @@
 """Turns decoded events into growing numpy columns, with exact times."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.trace.events import Args, Event, decode_digits, written
+from gptscope.profiling.trace.args import ArgsReader, Pieces
+from gptscope.profiling.trace.beside import BesideBuilder
+from gptscope.profiling.trace.events import Args, Event
+from gptscope.profiling.trace.growing import Columns, Interner, NameInterner, narrow
 from gptscope.profiling.trace.health import HealthReport
-from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, TraceTable, Track
+from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
+from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, Trace, Track
+from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
-EXACT_DOUBLE_US = 8.79e12
-"""Below this many microseconds a double times 1000 rounds to the right nanosecond (2^53 / 1000, with room)."""
-MISSING_NS = np.iinfo(np.int64).min
-_INT64 = range(-(2**63), 2**63)
 _NO_ARGS = Args()
-_MOST_DIGITS = 40
-_FLOAT_TIME = re.compile(r"[0-9.eE+-]+")
-
-
-class _Interner:
-    """Gives every distinct value a number, in order of appearance."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._number: dict[Any, int] = {}
-
-    def __call__(self, value: Any) -> int:
-        number = self._number.get(value)
-        if number is None:
-            number = self._number[value] = len(self.values)
-            self.values.append(value)
-        return number
+_INT64 = range(-(2**63), 2**63)
+_HOUR_NS = 3_600_000_000_000
+_MOST_TEXT = 1 << 16
+"""Bytes of recorded shapes; longer ones are of no operator."""
+_INTEGERS = {
+    "correlation": 0,
+    "sequence": -1,
+    "forward_thread": -1,
+    "device": -1,
+    "stream": -1,
+    "moved_bytes": -1,
+    "python_id": -1,
+    "python_parent": -1,
+}
+_THREAD_ENDS = {"B": BEGIN, "E": END}
+_ASYNC_ENDS = {"b": BEGIN, "e": END, "S": BEGIN, "F": END}
+_LEGACY_CATEGORIES = {"CUDA functions": "kernel", "CPU functions": "cpu_op"}
+"""Process names of PyTorch before 1.8, whose events have no category."""
 
 
 class ColumnBuilder:
-    """Takes pieces of events; `build` joins them into a `TraceTable`."""
+    """Takes pieces of events; `build` joins them into a `Trace`."""
 
     def __init__(self, health: HealthReport) -> None:
         self._health = health
-        self._names, self._categories, self._tracks, self._texts = _Interner(), _Interner(), _Interner(), _Interner()
-        self._texts(b"")
-        self._pieces: dict[str, list[npt.NDArray[Any]]] = {}
+        self._names, self._categories, self._tracks = NameInterner(health), Interner(), Interner()
+        self._texts = Interner(b"")
+        self._slices, self._ends = Columns(), Columns()
+        self._beside = BesideBuilder(health, self._names, self._categories, self._tracks)
+        self._groups = Interner()
+        self._pieces: list[tuple[int, int, int]] = []
+        self.event_count = 0
         self.phases: Counter[str] = Counter()
         self.latest_ns = MISSING_NS
 
-    def add(self, events: Sequence[Event], text: bytes) -> None:
-        """Append the complete events of one piece; `text` is read again where a double does not hold a time exactly."""
-        self.phases.update([e.ph for e in events])
-        complete = [i for i, e in enumerate(events) if e.ph == "X"]
-        if not complete:
-            return
-        rows = [events[i] for i in complete]
-        start = _exact_ns([e.ts for e in rows], lambda: _digits(text, complete, "ts"))
-        duration = _exact_ns([e.dur for e in rows], lambda: _digits(text, complete, "dur"))
+    @property
+    def nbytes(self) -> int:
+        """What the columns take up."""
+        return self._slices.nbytes + self._ends.nbytes + self._beside.nbytes
+
+    def add(self, events: Sequence[Event], text: bytes, offset: int = 0, size: int = 0) -> None:
+        """Append the events of one piece.
+
+        Args:
+            events: Decoded.
+            text: They were decoded from it as a whole, and it is read again where a double does not hold a time
+                exactly; empty when they were decoded one by one.
+            offset: Where the piece begins in the file's uncompressed text.
+            size: Of the piece in that text.
+        """
+        first = self.event_count
+        self.event_count += len(events)
+        self._pieces.append((offset, size, first))
+        phases = [e.ph for e in events]
+        found = Counter(phases)
+        self.phases.update(found)
+        digits = Digits(text)
+        for phase in found:
+            places = None if len(found) == 1 else [i for i, p in enumerate(phases) if p == phase]
+            rows = events if places is None else [events[i] for i in places]
+            if phase == "X":
+                self._add_slices(rows, places, digits, first)
+            elif phase in _THREAD_ENDS or phase in _ASYNC_ENDS:
+                self._add_ends(phase, rows, places, digits, first)
+            else:
+                self._beside.add(phase, rows, places, digits, first, text)
+
+    def _add_slices(self, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int) -> None:
+        start = exact_ns([e.ts for e in rows], digits, places, "ts")
+        duration = exact_ns([e.dur for e in rows], digits, places, "dur")
+        place = first + (np.arange(len(rows)) if places is None else np.array(places))
         timeless = start == MISSING_NS
         if timeless.any():
             self._health.add("put_aside", "events without a time", count=int(timeless.sum()))
             keep = np.flatnonzero(~timeless)
-            rows, start, duration = [rows[i] for i in keep], start[keep], duration[keep]
+            rows, start, duration, place = [rows[i] for i in keep], start[keep], duration[keep], place[keep]
             if not rows:
                 return
-        ends = start + np.where(duration == MISSING_NS, 0, np.maximum(duration, 0))
-        self.latest_ns = max(self.latest_ns, int(ends.max()))
-        self._append("start_ns", start)
-        self._append("duration_ns", duration)
-        self._append_texts(rows)
+        self.latest_ns = max(self.latest_ns, int((start + np.maximum(duration, 0)).max()))
+        slices = self._slices
+        slices.append("start_ns", start)
+        slices.append("duration_ns", narrow(duration))
+        slices.append("place", place.astype(np.uint32))
+        names, categories = self._names, self._categories
+        slices.append("name", np.array([names[e.name] for e in rows], dtype=np.int32))
+        slices.append("category", np.array([categories[e.cat] for e in rows], dtype=np.int32))
+        slices.append("track", self._track_numbers(rows))
         self._append_args([e.args or _NO_ARGS for e in rows])
 
-    def _append(self, name: str, values: npt.NDArray[Any]) -> None:
-        self._pieces.setdefault(name, []).append(values)
-
-    def _append_texts(self, rows: list[Event]) -> None:
-        names, categories, tracks = self._names, self._categories, self._tracks
-        self._append("name", np.array([names(e.name) for e in rows], dtype=np.int32))
-        modern = OLD_CATEGORIES.get
-        self._append("category", np.array([categories(modern(e.cat, e.cat)) for e in rows], dtype=np.int32))
-        keys = [tracks(Track(_hashable(e.pid), _hashable(e.tid))) for e in rows]
-        self._append("track", np.array(keys, dtype=np.int32))
+    def _track_numbers(self, rows: Sequence[Event]) -> Int32:
+        tracks = self._tracks
+        try:
+            return np.array([tracks[e.pid, e.tid] for e in rows], dtype=np.int32)
+        except TypeError:  # a list or an object where an id belongs
+            return np.array([tracks[hashable(e.pid), hashable(e.tid)] for e in rows], dtype=np.int32)
 
     def _append_args(self, args: list[Args]) -> None:
-        texts = self._texts
-        self._append("shapes", np.array([texts(bytes(a.shapes)) for a in args], dtype=np.int32))
-        self._append("types", np.array([texts(bytes(a.types)) for a in args], dtype=np.int32))
-        self._append("values", np.array([texts(bytes(a.values)) for a in args], dtype=np.int32))
-        ids = [a.old_external_id if a.external_id is None else a.external_id for a in args]
-        self._append("external_id", self._integers(ids, 0))
-        self._append("correlation", self._integers([a.correlation for a in args], 0))
-        self._append("sequence", self._integers([a.sequence for a in args], -1))
-        self._append("forward_thread", self._integers([a.forward_thread for a in args], -1))
-        self._append("device", self._integers([a.device for a in args], -1))
-        self._append("stream", self._integers([a.stream for a in args], -1))
-        self._append("moved_bytes", self._integers([a.moved_bytes for a in args], -1))
+        texts, slices = self._texts, self._slices
+        for name in ("shapes", "types", "values"):
+            raw = [getattr(a, name) for a in args]
+            numbers = [texts[bytes(r)] if len(bytes(r)) <= _MOST_TEXT else 0 for r in raw] if any(raw) else []
+            slices.append(name, narrow(np.array(numbers or [0] * len(args), dtype=np.int64)))
+        collectives = [a.collective for a in args]
+        if collectives.count(None) == len(args):
+            slices.append("collective", np.zeros(len(args), dtype=np.int8))
+        else:
+            numbers = [texts[c.encode(errors="replace")] if c else 0 for c in collectives]
+            slices.append("collective", narrow(np.array(numbers, dtype=np.int64)))
+        self._append_integers("external_id", [a.external_id or a.old_external_id for a in args], 0)
+        for name, missing in _INTEGERS.items():
+            self._append_integers(name, [getattr(a, name) for a in args], missing)
 
-    def _integers(self, values: list[Any], missing: int) -> Int64:
-        return np.array([self._integer(v, missing) if v.__class__ is not int else _within(v, missing) for v in values])
-
-    def _integer(self, value: Any, missing: int) -> int:
-        if value is None:
-            return missing
+    def _append_integers(self, name: str, values: list[int], missing: int) -> None:
         try:
-            hexadecimal = isinstance(value, str) and value.lower().startswith("0x")  # streams on ROCm
-            return _within(int(value, 16) if hexadecimal else int(value), missing)
-        except (TypeError, ValueError, OverflowError):
-            self._health.add("repaired", "an id or a count is not a number; it is treated as missing")
-            return missing
+            self._slices.append_narrow(name, values, missing)
+        except OverflowError:  # ids beyond 64 bits identify nothing that we look up
+            self._slices.append_narrow(name, [v if v in _INT64 else missing for v in values], missing)
 
-    def build(self, metadata: dict[str, Any]) -> TraceTable:
+    def _add_ends(
+        self, phase: str, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int
+    ) -> None:
+        time = exact_ns([e.ts for e in rows], digits, places, "ts")
+        place = first + (np.arange(len(rows)) if places is None else np.array(places))
+        asynchronous = phase in _ASYNC_ENDS
+        if asynchronous:
+            tracks = self._tracks
+            track = np.array([tracks[hashable(e.pid), f"async {e.cat or e.name}"] for e in rows], dtype=np.int32)
+            keys = [("id", hashable(e.pid), e.cat, hashable(e.id)) for e in rows]
+        else:
+            track = self._track_numbers(rows)
+            keys = [("thread", one, None, None) for one in track.tolist()]
+        usable = time != MISSING_NS
+        if not usable.all():
+            self._health.add("put_aside", "events without a time", count=int((~usable).sum()))
+        kind = (_ASYNC_ENDS if asynchronous else _THREAD_ENDS)[phase]
+        names, categories, groups = self._names, self._categories, self._groups
+        columns: dict[str, npt.NDArray[Any]] = {
+            "kind": np.full(len(rows), kind, dtype=np.int8),
+            "group": np.array([groups[key] for key in keys], dtype=np.int64),
+            "name": np.array([names[e.name] for e in rows], dtype=np.int32),
+            "category": np.array([categories[e.cat] for e in rows], dtype=np.int32),
+            "track": track,
+            "time_ns": time,
+            "place": place.astype(np.uint32),
+        }
+        for name, values in columns.items():
+            self._ends.append(name, values[usable])
+
+    def _pair_ends(self) -> None:
+        """Turn beginnings and ends into rows."""
+        ends = self._ends
+        if not ends.peek("kind"):
+            return
+        place = ends.take("place")
+        order = np.argsort(place, kind="stable")  # one piece's phases were added one after another
+        taken = {n: ends.take(n)[order] for n in ("kind", "group", "name", "category", "track", "time_ns")}
+        time = taken["time_ns"]
+        pairs = pair_up(taken["kind"], taken["group"], taken["name"], time, self._names[""])
+        if pairs.stray_ends:
+            self._health.add("ignored", "an end without a beginning", count=pairs.stray_ends)
+        if time.size:
+            self.latest_ns = max(self.latest_ns, int(time.max()))
+        begin, size = pairs.begin, pairs.begin.size
+        if not size:
+            return
+        start = time[begin]
+        slices = self._slices
+        slices.append("start_ns", start)
+        slices.append("duration_ns", np.where(pairs.end >= 0, time[pairs.end] - start, MISSING_NS))
+        slices.append("place", place[order][begin])
+        for name in ("name", "category", "track"):
+            slices.append(name, taken[name][begin])
+        for name in ("shapes", "types", "values", "collective", "external_id"):
+            slices.append(name, np.zeros(size, dtype=np.int8))
+        for name, missing in _INTEGERS.items():
+            slices.append(name, np.full(size, missing, dtype=np.int8))
+
+    def build(self, metadata: dict[str, Any], path: Path | None = None) -> Trace:
         """Join all pieces, put aside what lies outside the trace's time, and mark unfinished events."""
-        columns = {name: np.concatenate(self._pieces.pop(name)) for name in list(self._pieces)}
-        if not columns:
+        self._pair_ends()
+        slices = self._slices
+        start: Int64 = slices.take("start_ns", type_=np.int64)
+        if not start.size:
             self._health.add("empty", "no events")
-        start = columns.get("start_ns", np.empty(0, dtype=np.int64))
-        keep = ~_at_zero_among_absolute(start)
-        if not keep.all():
+        keep: Bools | None = ~_at_zero_among_absolute(start)
+        assert keep is not None
+        if keep.all():
+            keep = None
+        else:
             message = "events at time 0 among absolute times"
             self._health.add("put_aside", message, count=int((~keep).sum()))
-        duration = columns.get("duration_ns", np.empty(0, dtype=np.int64))
+            start = start[keep]
+        duration: Int64 = slices.take("duration_ns", keep, type_=np.int64)
         unfinished = duration < 0
-        if (unfinished & keep).any():
+        if unfinished.any():
             message = "events without a usable duration; they are in no sum"
-            self._health.add("unfinished", message, count=int((unfinished & keep).sum()))
-        if start.size:
-            columns["duration_ns"] = np.where(unfinished, np.maximum(self.latest_ns - start, 0), duration)
-        ignored = {ph: n for ph, n in self.phases.items() if ph in "BEbeSTpFnG" and ph}
-        if ignored:
-            self._health.add("ignored", "events with separate begin and end", count=sum(ignored.values()))
-
-        if start.size:
-            columns["device"] = self._devices(columns["device"], columns["category"], columns["track"])
-
-        def integers(name: str) -> Int64:
-            return columns[name][keep] if name in columns else np.empty(0, dtype=np.int64)
-
-        def numbers(name: str) -> Int32:
-            return columns[name][keep] if name in columns else np.empty(0, dtype=np.int32)
-
-        return TraceTable(
-            names=self._names.values,
-            categories=self._categories.values,
-            tracks=self._tracks.values,
-            texts=self._texts.values,
-            name=numbers("name"),
-            category=numbers("category"),
-            track=numbers("track"),
-            start_ns=integers("start_ns"),
-            duration_ns=integers("duration_ns"),
-            unfinished=unfinished[keep],
-            correlation=integers("correlation"),
-            external_id=integers("external_id"),
-            sequence=integers("sequence"),
-            forward_thread=integers("forward_thread"),
-            device=integers("device"),
-            stream=integers("stream"),
-            moved_bytes=integers("moved_bytes"),
-            shapes=numbers("shapes"),
-            types=numbers("types"),
-            values=numbers("values"),
+            self._health.add("unfinished", message, count=int(unfinished.sum()))
+            duration = np.where(unfinished, np.maximum(self.latest_ns - start, 0), duration)
+        track: Int32 = slices.take("track", keep, type_=np.int32)
+        tracks = [Track(hashable(pid), hashable(tid)) for pid, tid in self._tracks.values_in_order]
+        categories, category = _modern(
+            self._categories.values_in_order, slices.take("category", keep, type_=np.int32), tracks, track
+        )
+        device = _devices(slices.take("device", keep), categories, category, tracks, track)
+        beside = self._beside.build()
+        names = ("correlation", "external_id", "sequence", "forward_thread", "stream", "moved_bytes")
+        return Trace(
+            names=self._names.values_in_order,
+            categories=categories,
+            tracks=tracks,
+            texts=self._texts.values_in_order,
+            name=slices.take("name", keep, type_=np.int32),
+            category=category,
+            track=track,
+            start_ns=start,
+            duration_ns=duration,
+            unfinished=unfinished,
+            device=device,
+            place=slices.take("place", keep),
+            **{name: slices.take(name, keep) for name in (*names, "python_id", "python_parent", "collective")},
+            **{name: slices.take(name, keep, type_=np.int32) for name in ("shapes", "types", "values")},
+            instants=beside.instants,
+            counters=beside.counters,
+            flows=beside.flows,
+            memory=beside.memory,
+            labels=beside.labels,
+            sort_indices=beside.sort_indices,
             phases=dict(self.phases),
             metadata=metadata,
             health=tuple(self._health.notes()),
+            args_reader=self._args_reader(path),
         )
 
-    def _devices(self, device: Int64, category: Int32, track: Int32) -> Int64:
-        """Device numbers; device work that does not name its device has it as process id."""
-        on_device = np.array([c in GPU_CATEGORIES for c in self._categories.values], dtype=bool)
-        pids = [t.pid if isinstance(t.pid, int) and t.pid in _INT64 else -1 for t in self._tracks.values]
-        return np.where(on_device[category] & (device < 0), np.array(pids, dtype=np.int64)[track], device)
+    def _args_reader(self, path: Path | None) -> ArgsReader | None:
+        if path is None or not self._pieces:
+            return None
+        offset, size, first = (np.array(column, dtype=np.int64) for column in zip(*self._pieces, strict=True))
+        return ArgsReader(path, Pieces(offset, size, first))
 
 
-def _within(value: int, missing: int) -> int:
-    """Ids beyond 64 bits identify nothing that we look up."""
-    return value if value in _INT64 else missing
+def _modern(written: list[str], category: Int32, tracks: list[Track], track: Int32) -> tuple[list[str], Int32]:
+    """Categories by their names of today; legacy events get theirs from their process."""
+    names = Interner()
+    number = np.array([names[OLD_CATEGORIES.get(one, one)] for one in written], dtype=np.int32)
+    result = number[category] if category.size else category
+    for pid, meant in _LEGACY_CATEGORIES.items():
+        of_pid = np.array([t.pid == pid for t in tracks], dtype=bool)
+        if of_pid.any() and "" in names:
+            result = np.where(of_pid[track] & (result == names[""]), names[meant], result).astype(np.int32)
+    return names.values_in_order, result
 
 
-def _hashable(value: Any) -> Any:
+def _devices(
+    device: npt.NDArray[Any], categories: list[str], category: Int32, tracks: list[Track], track: Int32
+) -> npt.NDArray[Any]:
+    """Device numbers; device work that does not name its device has it as process id."""
+    on_device = np.array([c in GPU_CATEGORIES for c in categories], dtype=bool)
+    if not on_device.any():
+        return device
+    unnamed = on_device[category] & (device < 0)
+    if not unnamed.any():
+        return device
+    pids = np.array([t.pid if isinstance(t.pid, int) and t.pid in _INT64 else -1 for t in tracks], dtype=np.int64)
+    return narrow(np.where(unnamed, pids[track], device))
+
+
+def hashable(value: Any) -> Any:
+    """An id as a dictionary's key; lists and objects become text."""
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
@@ -186,48 +294,4 @@ def _at_zero_among_absolute(start_ns: Int64) -> Bools:
     at_zero = start_ns == 0
     if not at_zero.any() or at_zero.all():
         return np.zeros(start_ns.size, dtype=bool)
-    hour_ns = 3_600_000_000_000
-    return at_zero if int(np.median(start_ns[~at_zero])) > hour_ns else np.zeros(start_ns.size, dtype=bool)
-
-
-def _exact_ns(values: list[Any], digits: Callable[[], list[str] | None]) -> Int64:
-    """Microseconds in any spelling -> whole nanoseconds; missing or unusable ones become `MISSING_NS`."""
-    kinds = {v.__class__ for v in values}
-    if kinds == {int} and all(-9_000_000_000_000_000 < v < 9_000_000_000_000_000 for v in values):
-        return np.array(values, dtype=np.int64) * 1000
-    if kinds <= {int, float} and all(-EXACT_DOUBLE_US < v < EXACT_DOUBLE_US for v in values):
-        return np.rint(np.array(values, dtype=np.float64) * 1000.0).astype(np.int64)
-    texts = digits() if float in kinds else None
-    if texts is None:
-        texts = [_text(v) for v in values]
-    return np.array([_decimal_ns(text) for text in texts], dtype=np.int64)
-
-
-def _text(value: Any) -> str:
-    """A time in decimal digits; empty for none, and for numbers too long to be one."""
-    if value is None or (isinstance(value, int) and value not in _INT64):
-        return ""
-    return str(value)
-
-
-def _decimal_ns(text: str) -> int:
-    """Exact nanoseconds of a decimal number of microseconds."""
-    text = text.strip().strip('"').strip()
-    if not _FLOAT_TIME.fullmatch(text):
-        return MISSING_NS
-    try:
-        microseconds = Decimal(text)
-        if abs(microseconds.adjusted()) > _MOST_DIGITS:  # no time has so many digits, and making them takes forever
-            return 0 if microseconds.adjusted() < 0 or not microseconds else MISSING_NS
-        nanoseconds = int((microseconds * 1000).to_integral_value())
-    except (InvalidOperation, OverflowError, ValueError):
-        return MISSING_NS
-    return nanoseconds if abs(nanoseconds) < 2**61 else MISSING_NS  # so that start plus duration fits as well
-
-
-def _digits(text: bytes, rows: list[int], field: str) -> list[str] | None:
-    """A time column as it is written in the file; None when the events were decoded one by one."""
-    if not text:
-        return None
-    events = decode_digits(text)
-    return [written(getattr(events[i], field)) or "" for i in rows]
+    return at_zero if int(np.median(start_ns[~at_zero])) > _HOUR_NS else np.zeros(start_ns.size, dtype=bool)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gptscope.profiling.trace.table import Int64, TraceTable
+from gptscope.profiling.trace.table import Int64, Trace
 
 
 def union_ns(start_ns: Int64, end_ns: Int64) -> int:
@@ -16,14 +16,14 @@ def union_ns(start_ns: Int64, end_ns: Int64) -> int:
     return int(np.maximum(end - uncovered_from, 0).sum())
 
 
-def busy_ns_per_device(trace: TraceTable) -> dict[int, int]:
+def busy_ns_per_device(trace: Trace) -> dict[int, int]:
     """Time during which each device worked: the union of its kernels, copies and fills. Empty without device work."""
     work = trace.gpu_work()
     start, end, device = trace.start_ns[work], trace.end_ns[work], trace.device[work]
     return {int(one): union_ns(start[device == one], end[device == one]) for one in np.unique(device)}
 
 
-def overlaps_on_streams(trace: TraceTable) -> int:
+def overlaps_on_streams(trace: Trace) -> int:
     """How many device events begin before an earlier one of the same stream has ended (programmatic launches do)."""
     work = np.flatnonzero(trace.gpu_work())
     order = work[np.lexsort((trace.start_ns[work], trace.stream[work], trace.device[work]))]

@@ -15,7 +15,7 @@ from gptscope.profiling.trace.names import collapse_layers, row_label
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, Inputs, Tensor, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import GENERATED_PREFIX, TraceTable
+from gptscope.profiling.trace.table import GENERATED_PREFIX, Trace
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
 from gptscope.profiling.trace.work import Work, work_in
 
@@ -49,11 +49,11 @@ class _Row:
         self.steps |= other.steps
 
 
-def kernel_table(trace: TraceTable, steps: StepWindows | None = None, *, collapse: bool = True) -> list[KernelRow]:
+def kernel_table(trace: Trace, steps: StepWindows | None = None, *, collapse: bool = True) -> list[KernelRow]:
     """Sum up the work inside the profiled steps.
 
     Args:
-        trace: From `read_kineto`.
+        trace: From `open_trace`.
         steps: Windows that count; None: those that the trace marks, or all of it when it marks none.
         collapse: Leave layer numbers out of module paths, so that all layers share a row.
 
@@ -70,7 +70,7 @@ def kernel_table(trace: TraceTable, steps: StepWindows | None = None, *, collaps
     return sorted(table, key=lambda r: (-r.self_time_us, r.name, r.module, r.input_shapes))
 
 
-def _costs_of_work(trace: TraceTable, work: Work, costs: TraceCosts) -> dict[int, tuple[int | None, int | None]]:
+def _costs_of_work(trace: Trace, work: Work, costs: TraceCosts) -> dict[int, tuple[int | None, int | None]]:
     """Bytes and FLOPs of each entry of `work`: an operator's cost goes to its longest kernel, the others move nothing.
 
     Entries that are missing are not modelled. An entry that is part of a costed operator but not its longest kernel has
@@ -100,7 +100,7 @@ def _costs_of_work(trace: TraceTable, work: Work, costs: TraceCosts) -> dict[int
 
 
 def _collect(
-    trace: TraceTable,
+    trace: Trace,
     nesting: Nesting,
     work: Work,
     costs: dict[int, tuple[int | None, int | None]],
@@ -146,7 +146,7 @@ def _merge_rare_shapes(fine: dict[tuple[Key, int], _Row], steps: int) -> list[tu
     return rows + list(rare.items())
 
 
-def _finish(trace: TraceTable, inputs: CallInputs, key: Key, row: _Row, all_ns: int) -> KernelRow:
+def _finish(trace: Trace, inputs: CallInputs, key: Key, row: _Row, all_ns: int) -> KernelRow:
     name, module, dtypes, category = key
     call = inputs.of(row.owner) if row.owner >= 0 else None
     return KernelRow(
@@ -185,7 +185,7 @@ def shapes_text(call: Inputs | None, shapes: int) -> str:
     return f"{text} and {shapes - 1} more" if shapes > 1 else text
 
 
-def _one_row(trace: TraceTable, owner: int, call: Inputs) -> bool:
+def _one_row(trace: Trace, owner: int, call: Inputs) -> bool:
     """Whether a matrix product has a single row: then its time is that of reading the matrix."""
     first = call[1] if trace.names[trace.name[owner]] in {"aten::addmm", "aten::baddbmm"} else call[0]
     if not isinstance(first, Tensor) or len(first.dims) < 2:
@@ -213,7 +213,7 @@ class TensorTypes:
 class Categories:
     """Categories of operators, owners before what they own."""
 
-    def __init__(self, trace: TraceTable, nesting: Nesting, types: TensorTypes) -> None:
+    def __init__(self, trace: Trace, nesting: Nesting, types: TensorTypes) -> None:
         self._trace, self._nesting = trace, nesting
         self._types = types
         self._of_operator: dict[int, str] = {}

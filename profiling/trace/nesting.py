@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.table import Bools, Int64, TraceTable
+from gptscope.profiling.trace.table import Bools, Int64, Trace
 
 MODULE_PREFIX = "module: "
 """Ranges with such names are what the worker records around every module's forward pass."""
@@ -27,7 +27,7 @@ class Nesting:
     """Operators and annotations, outer before inner, thread by thread."""
 
 
-def nest(trace: TraceTable) -> Nesting:
+def nest(trace: Trace) -> Nesting:
     """Find parents and scopes of all operators by their times on each thread.
 
     Backward operators carry the sequence number of the forward operator that asked for them, and get its module.
@@ -47,7 +47,7 @@ def nest(trace: TraceTable) -> Nesting:
     return Nesting(parent, self_ns, module, modules, optimizer, order)
 
 
-def _scopes(trace: TraceTable) -> tuple[list[str], list[int]]:
+def _scopes(trace: Trace) -> tuple[list[str], list[int]]:
     """Module paths (the first is empty), and for every name: its module's number, 0 for none, -1 for the optimizer."""
     modules, numbers = [""], []
     for name in trace.names:
@@ -62,7 +62,7 @@ def _scopes(trace: TraceTable) -> tuple[list[str], list[int]]:
 
 
 def _walk(
-    trace: TraceTable,
+    trace: Trace,
     order: Int64,
     is_op: Bools,
     scope_of_name: list[int],
@@ -94,7 +94,7 @@ def _walk(
             stack.append((min(end, outer_end), outer, scope, optimizing))
 
 
-def _merge_same_names(trace: TraceTable, operators: Int64, parent: Int64, self_ns: Int64) -> None:
+def _merge_same_names(trace: Trace, operators: Int64, parent: Int64, self_ns: Int64) -> None:
     """Fold an operator into its caller when it is the only one inside and has the same name.
 
     An overload that calls another one is a single call to a person, and to torch's own tables.
@@ -111,7 +111,7 @@ def _merge_same_names(trace: TraceTable, operators: Int64, parent: Int64, self_n
     parent[inner] = into[parent[inner]]
 
 
-def _backward_modules(trace: TraceTable, order: Int64, parent: Int64, module: Int64) -> None:
+def _backward_modules(trace: Trace, order: Int64, parent: Int64, module: Int64) -> None:
     """Give backward operators, and what lies in them, the module of their forward operator.
 
     A forward operator records the sequence number that the next autograd node will get, so of all operators with a

@@ -12,7 +12,7 @@ from gptscope.profiling.trace.kernels import NS_PER_US, Categories, TensorTypes,
 from gptscope.profiling.trace.names import collapse_layers
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import Bools, Int64, TraceTable
+from gptscope.profiling.trace.table import Bools, Int64, Trace
 from gptscope.profiling.trace.trace_costs import CallInputs
 from gptscope.profiling.trace.work import work_in
 
@@ -48,11 +48,11 @@ class _Sums:
                 sums[name] = sums.get(name, 0) + ns
 
 
-def operator_table(trace: TraceTable, steps: StepWindows | None = None) -> list[OperatorRow]:
+def operator_table(trace: Trace, steps: StepWindows | None = None) -> list[OperatorRow]:
     """Sum up the operators that began inside the profiled steps.
 
     Args:
-        trace: From `read_kineto`.
+        trace: From `open_trace`.
         steps: Windows that count; None: those that the trace marks, or all of it when it marks none.
 
     Returns:
@@ -72,12 +72,12 @@ def operator_table(trace: TraceTable, steps: StepWindows | None = None) -> list[
     ]
 
 
-def _merged(trace: TraceTable, nesting: Nesting) -> Bools:
+def _merged(trace: Trace, nesting: Nesting) -> Bools:
     """Calls that `nest` folded into their caller: the same operator, and no time of their own left."""
     return (nesting.self_ns == 0) & (nesting.parent >= 0) & (trace.name == trace.name[nesting.parent])
 
 
-def _inside_itself(trace: TraceTable, nesting: Nesting, rows: Int64) -> Bools:
+def _inside_itself(trace: Trace, nesting: Nesting, rows: Int64) -> Bools:
     """Which calls lie within a call of the same operator."""
     found = np.zeros(rows.size, dtype=bool)
     outer = nesting.parent[rows]
@@ -90,7 +90,7 @@ def _inside_itself(trace: TraceTable, nesting: Nesting, rows: Int64) -> Bools:
 class _DeviceTimes:
     """Device time of each operator call, its own and with what lies inside, and the kernels it launched."""
 
-    def __init__(self, trace: TraceTable, nesting: Nesting, windows: StepWindows) -> None:
+    def __init__(self, trace: Trace, nesting: Nesting, windows: StepWindows) -> None:
         self.any = bool(trace.gpu_work().any())
         self.self_ns = np.zeros(len(trace), dtype=np.int64)
         self.total_ns = np.zeros(len(trace), dtype=np.int64)
@@ -101,7 +101,9 @@ class _DeviceTimes:
         owned = work.owner >= 0
         owner, duration = work.owner[owned], work.self_ns[owned]
         np.add.at(self.self_ns, owner, duration)
-        for row, kernel, ns in zip(owner.tolist(), trace.name[work.row[owned]].tolist(), duration.tolist(), strict=True):
+        for row, kernel, ns in zip(
+            owner.tolist(), trace.name[work.row[owned]].tolist(), duration.tolist(), strict=True
+        ):
             self.kernels.setdefault(row, []).append((trace.names[kernel], ns))
         while owner.size:
             np.add.at(self.total_ns, owner, duration)
@@ -109,9 +111,7 @@ class _DeviceTimes:
             owner, duration = above[above >= 0], duration[above >= 0]
 
 
-def _collect(
-    trace: TraceTable, nesting: Nesting, rows: Int64, step: Int64, device: _DeviceTimes
-) -> list[tuple[str, _Sums]]:
+def _collect(trace: Trace, nesting: Nesting, rows: Int64, step: Int64, device: _DeviceTimes) -> list[tuple[str, _Sums]]:
     paths = [collapse_layers(module) for module in nesting.modules]
     nested = _inside_itself(trace, nesting, rows)
     fine: dict[tuple[int, int], _Sums] = {}
@@ -135,9 +135,7 @@ def _collect(
     return _merge_rare_shapes(trace, fine, len(set(step.tolist())))
 
 
-def _merge_rare_shapes(
-    trace: TraceTable, fine: dict[tuple[int, int], _Sums], steps: int
-) -> list[tuple[str, _Sums]]:
+def _merge_rare_shapes(trace: Trace, fine: dict[tuple[int, int], _Sums], steps: int) -> list[tuple[str, _Sums]]:
     table: list[tuple[str, _Sums]] = []
     rare: dict[int, _Sums] = {}
     for (name, _), sums in fine.items():
@@ -155,7 +153,7 @@ def _sorted(table: list[tuple[str, _Sums]]) -> list[tuple[str, _Sums]]:
 
 
 def _finish(
-    trace: TraceTable, name: str, sums: _Sums, inputs: CallInputs, categories: Categories, *, on_device: bool
+    trace: Trace, name: str, sums: _Sums, inputs: CallInputs, categories: Categories, *, on_device: bool
 ) -> OperatorRow:
     return OperatorRow(
         name=name,

@@ -5,7 +5,7 @@ from typing import Literal
 
 from gptscope.profiling.trace.nesting import nest
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import TraceTable
+from gptscope.profiling.trace.table import Trace
 from gptscope.profiling.trace.work import busy_ns, work_in
 
 
@@ -22,7 +22,7 @@ class ProfiledTime:
     """`cuda` stands for any device with kernels of its own."""
 
 
-def profiled_time(trace: TraceTable, steps: StepWindows | None = None) -> ProfiledTime:
+def profiled_time(trace: Trace, steps: StepWindows | None = None) -> ProfiledTime:
     """Wall and busy time of the steps (`None`: those that the trace marks)."""
     windows = steps if steps is not None else step_windows(trace)
     work = work_in(trace, nest(trace), windows)

@@ -1,5 +1,6 @@
 """Reads a Kineto or Chrome trace into columns, streaming: memory holds the columns and a few blocks of text."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,26 +8,38 @@ import msgspec
 
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.health import HealthReport
-from gptscope.profiling.trace.source import read_blocks
+from gptscope.profiling.trace.source import TraceText
 from gptscope.profiling.trace.split import EventStream
-from gptscope.profiling.trace.table import TraceTable
+from gptscope.profiling.trace.table import Trace
+
+Progress = Callable[[int, int], None]
+"""Bytes of the file that were read, and its size."""
 
 
-def read_kineto(path: Path | str) -> TraceTable:
-    """Read a trace, gzipped or plain, whatever its name.
+def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
+    """Read a trace, gzipped, zipped or plain, whatever its name.
 
-    A damaged trace is read as far as it goes; `TraceTable.health` says what was mended, put aside or is missing.
+    A damaged trace is read as far as it goes; `Trace.health` says what was mended, put aside or is missing.
+
+    Args:
+        path: The file.
+        progress: Called between pieces with the bytes of the file that were read and its size; what it raises stops
+            the reading and is passed on.
 
     Raises:
         TraceError: The file is missing, unreadable, or no trace; the message says what it seems to be.
     """
     path = Path(path)
     health = HealthReport()
-    stream = EventStream(read_blocks(path, health), path.name, health)
-    builder = ColumnBuilder(health)
-    for text, events in stream:
-        builder.add(events, text)
-    return builder.build(_metadata(stream.head, stream.tail, health))
+    with TraceText(path, health) as text:
+        stream = EventStream(text.blocks(), path.name, health)
+        builder = ColumnBuilder(health)
+        for piece in stream:
+            builder.add(piece.events, piece.text, piece.offset, piece.size)
+            text.check_memory(builder.nbytes)
+            if progress is not None:
+                progress(text.bytes_read, text.size)
+    return builder.build(_metadata(stream.head, stream.tail, health), path)
 
 
 def _metadata(head: bytes, tail: bytes, health: HealthReport) -> dict[str, Any]:

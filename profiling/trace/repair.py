@@ -6,11 +6,20 @@ Finds each event's extent by its brackets, mends what is broken inside it, and r
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from gptscope.profiling.trace.events import Event, decode_bare, decode_event, event_from_bare
+from gptscope.profiling.trace.events import (
+    Event,
+    LooseEvent,
+    decode_loose_event,
+    decode_one_args,
+    decode_one_times,
+    written,
+)
 from gptscope.profiling.trace.health import HealthReport
+from gptscope.profiling.trace.loose import usual_event
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 _SPACE = b" \t\r\n,"
@@ -86,27 +95,49 @@ def _extent(buffer: bytes, start: int) -> int | None:
 
 
 def _decode(text: bytes, offset: int, health: HealthReport) -> Event | None:
+    mended = _readable(text, offset, health)
+    if mended is None:
+        return None
+    loose, text = mended
+    event = usual_event(loose, offset, health)
+    times = decode_one_times(text)  # as they are written: a double does not hold all of them
+    for field in ("ts", "dur"):
+        if isinstance(getattr(event, field), int | float):
+            setattr(event, field, written(getattr(times, field)))
+    return event
+
+
+def _readable(text: bytes, offset: int, health: HealthReport) -> tuple[LooseEvent, bytes] | None:
+    """One event, mended when it must be, and the text that it was read from."""
     try:
-        return decode_event(text)
-    except msgspec.ValidationError:
-        pass  # good JSON, unusual kinds of values: no args below
+        return decode_loose_event(text), text
     except msgspec.DecodeError:
-        mended = _mend(text, offset, health)
-        if mended is None:
-            health.add("skipped", "an event is not valid JSON", byte_offset=offset)
-            return None
-        text = mended
-        try:
-            return decode_event(text)
-        except msgspec.DecodeError:
-            pass
+        pass  # also where a number is larger than any double
+    mended = _mend(text, offset, health)
+    if mended is None:
+        health.add("skipped", "an event is not valid JSON", byte_offset=offset)
+        return None
     try:
-        event = event_from_bare(decode_bare(text))
+        return decode_loose_event(mended), mended
     except msgspec.DecodeError:
         health.add("skipped", "an event is not a JSON object", byte_offset=offset)
         return None
-    health.add("repaired", "an event has values of unusual types; its arguments are left out", byte_offset=offset)
-    return event
+
+
+def args_one_by_one(buffer: bytes) -> list[Any]:
+    """Arguments of the events that `walk_events` finds in a buffer, in its order."""
+    unheard = HealthReport()
+    found: list[Any] = []
+    position = 0
+    while (position := _skip(buffer, position)) < len(buffer) and buffer[position : position + 1] != b"]":
+        end = _extent(buffer, position)
+        if end is None:
+            break
+        readable = _readable(buffer[position:end], 0, unheard)
+        if readable is not None:
+            found.append(decode_one_args(readable[1]).args)
+        position = end
+    return found
 
 
 def _mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
-from gptscope.profiling.trace.events import Event, decode_events
+from gptscope.profiling.trace.events import Event, decode_events, decode_loose_events
 from gptscope.profiling.trace.health import HealthReport, TraceError
+from gptscope.profiling.trace.loose import usual_event
 from gptscope.profiling.trace.repair import walk_events
 
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -21,10 +23,20 @@ _BETWEEN = b" \t\r\n,"
 """What may stand between two events."""
 
 
-class EventStream:
-    """Iterates over pieces `(text, events)` of a trace; afterwards `head` and `tail` hold the text around them.
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some whole events, one after another."""
 
-    A piece's text is what its events were decoded from, as a JSON list; it is empty when they were decoded one by one.
+    events: list[Event]
+    text: bytes
+    """What they were decoded from, as a JSON list; empty when they were decoded one by one."""
+    offset: int
+    """Where they stand in the uncompressed text of the file."""
+    size: int
+
+
+class EventStream:
+    """Iterates over the pieces of a trace; afterwards `head` and `tail` hold the text around the events.
 
     Memory stays at a few blocks: pieces are cut where one event ends and the next begins (`}`, `,`, `{`), so each
     decodes by itself. A piece that does not decode is walked event by event.
@@ -37,7 +49,7 @@ class EventStream:
         self._ended = False
         self.head, self.tail = b"", b""
 
-    def __iter__(self) -> Iterator[tuple[bytes, list[Event]]]:
+    def __iter__(self) -> Iterator[Piece]:
         rest = self._find_events()
         for block in self._blocks:
             rest = self._after(rest + block)
@@ -46,13 +58,13 @@ class EventStream:
                 if len(rest) <= _REST_LIMIT:
                     continue
                 cut = len(rest)  # a long tail, or one event after another without a comma: look at each
-            piece, rest = rest[:cut], rest[cut:]
-            text, events, unread = self._decode(piece)
-            rest = self._after(unread + rest)
+            text, rest = rest[:cut], rest[cut:]
+            piece, unread = self._decode(text)
+            rest = self._after(unread + rest if unread else rest)
             if len(rest) > _REST_LIMIT:
                 raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
-            if events:
-                yield text, events
+            if piece.events:
+                yield piece
         if not self._ended:
             yield self._decode_last(rest)
 
@@ -86,21 +98,30 @@ class EventStream:
                 break
         raise TraceError(_refusal(self._name, text))
 
-    def _decode(self, piece: bytes) -> tuple[bytes, list[Event], bytes]:
-        """Text and events of a piece, and what of it has to wait for more text."""
-        text = b"[" + piece.rstrip(_BETWEEN) + b"]"
+    def _decode(self, piece: bytes) -> tuple[Piece, bytes]:
+        """The events of a piece, and what of it has to wait for more text."""
+        offset = self._offset
+        text = b"".join((b"[", piece.rstrip(_BETWEEN), b"]"))
         try:
-            events = decode_events(text)
+            events = self._decode_whole(text)
         except msgspec.DecodeError:
-            walk = walk_events(piece, last=False, offset=self._offset, health=self._health)
+            walk = walk_events(piece, last=False, offset=offset, health=self._health)
             self._ended = walk.ended
             self._offset += walk.consumed
-            return b"", walk.events, piece[walk.consumed :]
+            return Piece(walk.events, b"", offset, walk.consumed), piece[walk.consumed :]
         self._offset += len(piece)
-        return text, events, b""
+        return Piece(events, text, offset, len(piece)), b""
 
-    def _decode_last(self, rest: bytes) -> tuple[bytes, list[Event]]:
-        """Text and events before the end of the file; the list's closing bracket is in here, or nowhere."""
+    def _decode_whole(self, text: bytes) -> list[Event]:
+        """Events of a list that is good JSON; `DecodeError` when it is not, or not of objects."""
+        try:
+            return decode_events(text)
+        except msgspec.ValidationError:
+            return [usual_event(loose, self._offset, self._health) for loose in decode_loose_events(text)]
+
+    def _decode_last(self, rest: bytes) -> Piece:
+        """The events before the end of the file; the list's closing bracket is in here, or nowhere."""
+        offset = self._offset
         position = len(rest)
         for _ in range(_CLOSING_TRIES):
             position = rest.rfind(b"]", 0, position)
@@ -109,19 +130,19 @@ class EventStream:
             text = b"[" + rest[:position].strip(_BETWEEN) + b"]"
             try:
                 # Only the list's own closing bracket makes what lies before it a valid list of events.
-                events = decode_events(text)
+                events = self._decode_whole(text)
             except msgspec.DecodeError:
                 continue
             self._ended = True
             self.tail = rest[position + 1 :]
-            return text, events
-        walk = walk_events(rest, last=True, offset=self._offset, health=self._health)
+            return Piece(events, text, offset, position)
+        walk = walk_events(rest, last=True, offset=offset, health=self._health)
         self._ended = walk.ended
         self.tail = rest[walk.consumed :]
         if not walk.ended:
-            where = self._offset + len(rest)
+            where = offset + len(rest)
             self._health.add("truncated", "the list of events is not closed", byte_offset=where)
-        return b"", walk.events
+        return Piece(walk.events, b"", offset, walk.consumed)
 
     def _keep_tail(self, text: bytes) -> None:
         room = _TAIL_LIMIT - len(self.tail)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.table import STEP_PREFIX, Int64, TraceTable
+from gptscope.profiling.trace.table import STEP_PREFIX, Int64, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StepWindows:
         return np.where((index >= 0) & (time_ns < self.end_ns[np.maximum(index, 0)]), index, -1)
 
 
-def step_windows(trace: TraceTable) -> StepWindows:
+def step_windows(trace: Trace) -> StepWindows:
     """Windows of `ProfilerStep#N`, as the CPU saw them; the last one is never dropped.
 
     A step that was cut off by the end of the recording keeps its window to the trace's end.

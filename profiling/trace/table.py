@@ -1,20 +1,25 @@
-"""A trace as columns: one row per complete event, exact nanoseconds, texts stored once."""
+"""A trace as columns: one row per event with a duration, exact nanoseconds, texts stored once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from gptscope.profiling.trace.args import ArgsReader
 from gptscope.profiling.trace.health import HealthNote
+from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.signedinteger[Any]]
+"""Whole numbers in the narrowest type that holds them all."""
 Bools = npt.NDArray[np.bool_]
 
-GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
+GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "hpu_op")
 """What occupies a device. Synchronisation, annotations and overhead are not work, whatever stream they name."""
 OLD_CATEGORIES = {
     "Kernel": "kernel",
@@ -27,6 +32,8 @@ OLD_CATEGORIES = {
 STEP_PREFIX = "ProfilerStep#"
 GENERATED_PREFIX = "## Call CompiledFxGraph"
 """A call of code that torch.compile generated: recorded as an annotation, but on a CPU its loops are work."""
+NOT_STATISTICS = frozenset({"Trace", "Spans", "__metadata"})
+"""Rows that only frame a recording."""
 
 
 class Track(NamedTuple):
@@ -36,12 +43,13 @@ class Track(NamedTuple):
     tid: Any
 
 
-@dataclass(frozen=True, slots=True)
-class TraceTable:
-    """All events with a beginning and a duration. Columns have equal length and are in file order.
+@dataclass(frozen=True)
+class Trace:
+    """All events with a beginning and a duration, and beside them instants, counters and flows.
 
-    `name`, `category`, `track`, `shapes`, `types` and `values` are positions in `names`, `categories`, `tracks` and
-    `texts`. Missing numbers: 0 for `correlation`, `external_id` (no id), -1 for the others.
+    Columns have equal length and are in file order; events with separate begin and end come last. `name`, `category`,
+    `track`, `collective`, `shapes`, `types` and `values` are positions in `names`, `categories`, `tracks` and `texts`.
+    Missing numbers: 0 for `correlation`, `external_id` (no id), -1 for the others.
     """
 
     names: list[str]
@@ -56,21 +64,37 @@ class TraceTable:
     duration_ns: Int64
     unfinished: Bools
     """No usable duration was recorded: `duration_ns` goes to the trace's end and is in no sum."""
-    correlation: Int64
-    external_id: Int64
-    sequence: Int64
-    forward_thread: Int64
-    device: Int64
-    stream: Int64
-    moved_bytes: Int64
+    correlation: Integers
+    external_id: Integers
+    sequence: Integers
+    forward_thread: Integers
+    device: Integers
+    stream: Integers
+    moved_bytes: Integers
+    python_id: Integers
+    python_parent: Integers
+    collective: Integers
+    """Name of the collective that a kernel belongs to; text 0 is none."""
     shapes: Int32
     types: Int32
     values: Int32
+    place: Integers
+    """Number of the event in the file, for `args`."""
+    instants: Instants
+    counters: Counters
+    flows: Flows
+    memory: MemoryEvents
     phases: Mapping[str, int] = field(default_factory=dict)
     """How many events of each phase the file has, also of those that have no row here."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What stands around the events: device properties, rank, versions."""
+    labels: Mapping[Track, str] = field(default_factory=dict)
+    """Names of threads; a process has its name under `Track(pid, None)`."""
+    sort_indices: Mapping[Track, int] = field(default_factory=dict)
+    """Where the file wants a thread, or a process under `Track(pid, None)`: smaller is higher."""
     health: tuple[HealthNote, ...] = ()
+    """What reading it found: mended, put aside, missing."""
+    args_reader: ArgsReader | None = None
 
     def __len__(self) -> int:
         return int(self.start_ns.size)
@@ -79,6 +103,32 @@ class TraceTable:
     def end_ns(self) -> Int64:
         """End of every event."""
         return self.start_ns + self.duration_ns
+
+    @cached_property
+    def span_ns(self) -> tuple[int, int]:
+        """First beginning and last end of all rows; (0, 0) for an empty trace."""
+        if not len(self):
+            return (0, 0)
+        return int(self.start_ns.min()), int((self.start_ns + self.duration_ns).max())
+
+    @property
+    def rank(self) -> int:
+        """Of a distributed run; 0 when the file names none."""
+        info = self.metadata.get("distributedInfo")
+        rank = info.get("rank") if isinstance(info, dict) else None
+        return rank if isinstance(rank, int) else 0
+
+    def args(self, row: int) -> dict[str, Any]:
+        """All arguments of a row as the file has them, read from the file now; empty when it has none or is gone."""
+        return {} if self.args_reader is None else self.args_reader.of(int(self.place[row]))
+
+    def name_of(self, row: int) -> str:
+        """Name of a row."""
+        return self.names[self.name[row]]
+
+    def category_of(self, row: int) -> str:
+        """The file's category of a row."""
+        return self.categories[self.category[row]]
 
     def in_categories(self, *wanted: str) -> Bools:
         """Which rows are of one of these categories."""
@@ -90,9 +140,9 @@ class TraceTable:
             np.array([c.endswith(("_runtime", "_driver")) for c in self.categories], dtype=bool), self.category
         )
 
-    def named_like(self, prefix: str) -> Bools:
-        """Which rows have a name with this prefix."""
-        return self._lookup(np.array([n.startswith(prefix) for n in self.names], dtype=bool), self.name)
+    def named_like(self, *prefixes: str) -> Bools:
+        """Which rows have a name with one of these prefixes."""
+        return self._lookup(np.array([n.startswith(prefixes) for n in self.names], dtype=bool), self.name)
 
     def _lookup(self, table: Bools, column: Int32) -> Bools:
         return table[column] if table.size else np.zeros(column.size, dtype=bool)
@@ -100,6 +150,10 @@ class TraceTable:
     def gpu_work(self) -> Bools:
         """Which rows occupied a device."""
         return self.in_categories(*GPU_CATEGORIES) & ~self.unfinished
+
+    def in_statistics(self) -> Bools:
+        """Which rows are events of the program, not frames around the recording."""
+        return ~self.in_categories(*NOT_STATISTICS)
 
     def operators(self) -> Bools:
         """Which rows are operators on the CPU, generated code included.

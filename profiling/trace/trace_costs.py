@@ -6,7 +6,7 @@ from typing import Any
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.op_costs import WRAPPERS, has_model, operator_cost
 from gptscope.profiling.trace.op_inputs import Cost, Inputs, Tensor, parse_inputs
-from gptscope.profiling.trace.table import TraceTable
+from gptscope.profiling.trace.table import Trace
 
 _LOOK_AHEAD = 24
 """How many later operators may tell the type of a tensor list by using its result."""
@@ -25,7 +25,7 @@ class TraceCosts:
 class CallInputs:
     """Parsed inputs of operator calls, remembered by what was recorded."""
 
-    def __init__(self, trace: TraceTable) -> None:
+    def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._known: dict[tuple[int, int, str | None], Inputs | None] = {}
 
@@ -38,7 +38,7 @@ class CallInputs:
         return self._known[key]
 
 
-def trace_costs(trace: TraceTable, nesting: Nesting) -> TraceCosts:
+def trace_costs(trace: Trace, nesting: Nesting) -> TraceCosts:
     """Cost every modelled operator once: what runs inside it is part of it, a wrapper yields to what it wraps."""
     inputs = CallInputs(trace)
     list_types = _ListTypes(trace, nesting, inputs)
@@ -85,7 +85,7 @@ class _ListTypes:
     concatenation has the type with which a soon following operator on the thread uses a tensor of its result's sizes.
     """
 
-    def __init__(self, trace: TraceTable, nesting: Nesting, inputs: CallInputs) -> None:
+    def __init__(self, trace: Trace, nesting: Nesting, inputs: CallInputs) -> None:
         self._trace, self._inputs = trace, inputs
         self._order = nesting.order
         self._place: dict[int, int] | None = None

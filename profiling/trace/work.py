@@ -8,7 +8,7 @@ import numpy as np
 from gptscope.profiling.trace.intervals import union_ns
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.steps import StepWindows
-from gptscope.profiling.trace.table import Int64, TraceTable
+from gptscope.profiling.trace.table import Int64, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Work:
     """Number of the step that it belongs to."""
 
 
-def work_in(trace: TraceTable, nesting: Nesting, windows: StepWindows) -> Work:
+def work_in(trace: Trace, nesting: Nesting, windows: StepWindows) -> Work:
     """Everything that did work inside the steps."""
     on_device = np.flatnonzero(trace.gpu_work())
     return _on_device(trace, nesting, windows, on_device) if on_device.size else _on_cpu(trace, nesting, windows)
 
 
-def busy_ns(trace: TraceTable, work: Work) -> int:
+def busy_ns(trace: Trace, work: Work) -> int:
     """Time during which something worked: union of the intervals per device, added over devices."""
     start, end, device = trace.start_ns[work.row], trace.end_ns[work.row], trace.device[work.row]
     if work.device == "cpu":
@@ -42,7 +42,7 @@ def busy_ns(trace: TraceTable, work: Work) -> int:
     return sum(union_ns(start[device == one], end[device == one]) for one in np.unique(device))
 
 
-def _on_cpu(trace: TraceTable, nesting: Nesting, windows: StepWindows) -> Work:
+def _on_cpu(trace: Trace, nesting: Nesting, windows: StepWindows) -> Work:
     """Operators that spend time outside the operators in them."""
     rows = np.flatnonzero(trace.operators() & ~trace.unfinished & (nesting.self_ns > 0))
     step = windows.index_of(trace.start_ns[rows])
@@ -50,7 +50,7 @@ def _on_cpu(trace: TraceTable, nesting: Nesting, windows: StepWindows) -> Work:
     return Work("cpu", rows, rows, nesting.self_ns[rows], nesting.module[rows], step)
 
 
-def _on_device(trace: TraceTable, nesting: Nesting, windows: StepWindows, rows: Int64) -> Work:
+def _on_device(trace: Trace, nesting: Nesting, windows: StepWindows, rows: Int64) -> Work:
     """Kernels, copies and fills; each belongs to the step that launched it, or else to the one it ran in."""
     launch = _launch_rows(trace, rows)
     owner = _owners(trace, nesting, rows, launch)
@@ -62,13 +62,13 @@ def _on_device(trace: TraceTable, nesting: Nesting, windows: StepWindows, rows: 
     return Work("cuda", rows, owner, trace.duration_ns[rows], module, step[inside])
 
 
-def _launch_rows(trace: TraceTable, rows: Int64) -> Int64:
+def _launch_rows(trace: Trace, rows: Int64) -> Int64:
     """Row of the runtime call that launched each piece of device work, by correlation; -1 for none recorded."""
     launches = np.flatnonzero(trace.launches() & (trace.correlation != 0))
     return _look_up(trace.correlation[launches], launches, trace.correlation[rows])
 
 
-def _owners(trace: TraceTable, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
+def _owners(trace: Trace, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
     """The innermost operator around each launch: by `External id`, or by time on the launching thread."""
     operators = np.flatnonzero(trace.operators() & (trace.external_id != 0))
     launch_id = np.where(launch >= 0, trace.external_id[np.maximum(launch, 0)], 0)
@@ -90,7 +90,7 @@ def _look_up(keys: Int64, rows: Int64, wanted: Int64) -> Int64:
     return np.where(found, rows[order][np.maximum(position, 0)], -1)
 
 
-def _enclosing(trace: TraceTable, nesting: Nesting, launches: Int64) -> Int64:
+def _enclosing(trace: Trace, nesting: Nesting, launches: Int64) -> Int64:
     """Innermost operator that holds each launch's beginning on the same thread, -1 for none."""
     operators = trace.operators() & ~trace.unfinished
     order = nesting.order[operators[nesting.order]]

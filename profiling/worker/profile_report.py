@@ -8,7 +8,7 @@ from gptscope.models.levers import KernelFact, ProfileFacts
 from gptscope.models.prepare import PreparedModel
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.records import EvidenceItem, EvidenceReport, KernelRow, Profile, TraceChunk
-from gptscope.profiling.trace import TraceTable, kernel_table, operator_table, profiled_time, read_kineto
+from gptscope.profiling.trace import Trace, kernel_table, open_trace, operator_table, profiled_time
 from gptscope.profiling.worker.capture import Recording
 from gptscope.profiling.worker.output import Output
 
@@ -24,7 +24,7 @@ def profile_record(recording: Recording, overhead: float, run_id: str) -> Profil
     Raises:
         OSError: The trace was cut off while it was written, which happens on a full disk.
     """
-    trace = read_kineto(recording.trace)
+    trace = open_trace(recording.trace)
     _check_complete(trace, recording.trace)
     times = profiled_time(trace)
     notes = recording.notes + tuple(note.message for note in trace.health if note.kind != "ignored")
@@ -41,7 +41,7 @@ def profile_record(recording: Recording, overhead: float, run_id: str) -> Profil
     )
 
 
-def _check_complete(trace: TraceTable, path: Path) -> None:
+def _check_complete(trace: Trace, path: Path) -> None:
     if any(note.kind == "truncated" for note in trace.health):
         raise OSError(errno.ENOSPC, "the trace was cut off while it was written", str(path.parent))
 

@@ -16,7 +16,7 @@ from gptscope.models.gpt import GPT, init_weights
 from gptscope.models.levers import Evidence, KernelFact, LeverContext, Machine, ProfileFacts
 from gptscope.models.prepare import PreparedModel, prepare
 from gptscope.models.training import TrainStep
-from gptscope.profiling.trace import kernel_table, read_kineto
+from gptscope.profiling.trace import kernel_table, open_trace
 from gptscope.profiling.worker.scopes import module_scopes
 
 Judge = Callable[..., dict[str, Evidence]]
@@ -152,7 +152,7 @@ def judge(tmp_path: Path, text_BL: torch.Tensor) -> Judge:
                 with record_function(f"ProfilerStep#{number}"):
                     run()
         recorded.export_chrome_trace(str(tmp_path / "trace.json"))
-        rows = kernel_table(read_kineto(tmp_path / "trace.json"))
+        rows = kernel_table(open_trace(tmp_path / "trace.json"))
         kernels = [
             KernelFact(
                 name=row.name,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gptscope.profiling.trace import kernel_table, profiled_time, read_kineto, step_windows
+from gptscope.profiling.trace import kernel_table, open_trace, profiled_time, step_windows
 from gptscope.profiling.trace.intervals import union_ns
 from gptscope.profiling.trace.kernels import NS_PER_US
 
@@ -20,7 +20,7 @@ def by_name(rows, attribute):
 @pytest.mark.parametrize("which", ["prefill_trace", "train_trace"])
 def test_self_times_and_calls_equal_those_of_torch(which, request):
     recorded = request.getfixturevalue(which)
-    rows = kernel_table(read_kineto(recorded.path))
+    rows = kernel_table(open_trace(recorded.path))
     self_us, calls = by_name(rows, "self_time_us"), by_name(rows, "calls")
     compared = 0
     for average in recorded.averages:
@@ -38,7 +38,7 @@ def test_self_times_and_calls_equal_those_of_torch(which, request):
 
 
 def test_the_table_adds_up_to_all_self_time_inside_the_steps(train_trace):
-    trace = read_kineto(train_trace.path)
+    trace = open_trace(train_trace.path)
     rows, time = kernel_table(trace), profiled_time(trace)
     assert sum(row.share for row in rows) == pytest.approx(1.0)
     # One thread: operators do not overlap, so their self times fill exactly the busy time.
@@ -49,7 +49,7 @@ def test_the_table_adds_up_to_all_self_time_inside_the_steps(train_trace):
 
 
 def test_layers_share_a_row_and_backward_work_finds_its_module(train_trace):
-    rows = kernel_table(read_kineto(train_trace.path))
+    rows = kernel_table(open_trace(train_trace.path))
     products = defaultdict(int)
     for row in rows:
         if row.name == "aten::mm":
@@ -60,12 +60,12 @@ def test_layers_share_a_row_and_backward_work_finds_its_module(train_trace):
     assert products["lm_head"] == 6
     labels = {row.label for row in rows}
     assert "mlp.down, fp32 GEMM" in labels
-    each = kernel_table(read_kineto(train_trace.path), collapse=False)
+    each = kernel_table(open_trace(train_trace.path), collapse=False)
     assert {row.module for row in each} >= {"blocks.0.mlp.down", "blocks.1.mlp.down"}
 
 
 def test_categories_follow_owner_and_module(train_trace):
-    rows = kernel_table(read_kineto(train_trace.path))
+    rows = kernel_table(open_trace(train_trace.path))
     categories = defaultdict(set)
     for row in rows:
         categories[row.module, row.name].add(row.category)
@@ -78,7 +78,7 @@ def test_categories_follow_owner_and_module(train_trace):
 
 
 def test_modelled_cost_is_counted_once_per_operator(train_trace):
-    rows = kernel_table(read_kineto(train_trace.path))
+    rows = kernel_table(open_trace(train_trace.path))
     flops = defaultdict(int)
     for row in rows:
         flops[row.module] += row.flops or 0
@@ -116,7 +116,7 @@ def gpu_events():
 
 
 def test_kernels_find_their_operator_module_and_cost(write_trace):
-    trace = read_kineto(write_trace(gpu_events()))
+    trace = open_trace(write_trace(gpu_events()))
     rows = {row.name: row for row in kernel_table(trace)}
     assert set(rows) == {"sgemm_main", "splitKreduce_kernel", "late_kernel"}
     main, helper = rows["sgemm_main"], rows["splitKreduce_kernel"]
@@ -134,7 +134,7 @@ def test_kernels_find_their_operator_module_and_cost(write_trace):
 def test_busy_counts_overlapping_streams_once(write_trace):
     events = gpu_events()
     events[8]["ts"], events[8]["dur"] = 40, 30  # runs beside sgemm_main
-    time = profiled_time(read_kineto(write_trace(events)))
+    time = profiled_time(open_trace(write_trace(events)))
     assert time.busy_ns == 60_000  # 30..90
 
 
@@ -146,7 +146,7 @@ def test_a_kernel_belongs_to_the_step_that_launched_it(write_trace):
         event("cudaLaunchKernel", "cuda_runtime", 92, 3, correlation=7, **{"External id": 1}),
         event("gemm", "kernel", 120, 10, tid=7, device=0, stream=7, correlation=7, **{"External id": 1}),
     ]
-    rows = kernel_table(read_kineto(write_trace(events)))
+    rows = kernel_table(open_trace(write_trace(events)))
     assert [row.name for row in rows] == ["gemm"]  # it ran after the last step had ended on the CPU
 
 
@@ -156,14 +156,14 @@ def test_shapes_that_change_from_step_to_step_share_a_row(write_trace):
         events.append(event(f"ProfilerStep#{step}", "user_annotation", step * 100, 90))
         events.append(event("aten::mm", "cpu_op", step * 100 + 1, 10, **mm_args(1, 8)))
         events.append(event("aten::mm", "cpu_op", step * 100 + 20, 10, **mm_args(2, 16 + step)))
-    rows = kernel_table(read_kineto(write_trace(events)))
+    rows = kernel_table(open_trace(write_trace(events)))
     assert sorted(row.input_shapes for row in rows) == ["16×16, 16×16 and 2 more", "8×8, 8×8"]
     assert {row.calls for row in rows} == {3}
 
 
 def test_a_single_row_product_is_named_gemv(write_trace):
     args = {"Input Dims": [[1, 64], [64, 32]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}
-    row = kernel_table(read_kineto(write_trace([event("aten::mm", "cpu_op", 1, 10, **args)])))[0]
+    row = kernel_table(open_trace(write_trace([event("aten::mm", "cpu_op", 1, 10, **args)])))[0]
     assert row.label == "bf16 GEMV"
 
 
@@ -173,14 +173,14 @@ def test_a_concatenation_takes_its_type_from_who_uses_the_result(write_trace):
     use = {"Input Dims": [[1, 3, 8, 4]], "Input type": ["c10::BFloat16"]}
     used = [event("aten::cat", "cpu_op", 1, 10, **cat), event("aten::neg", "cpu_op", 20, 5, **use)]
     unused = used[:1]
-    rows = {row.name: row for row in kernel_table(read_kineto(write_trace(used)))}
+    rows = {row.name: row for row in kernel_table(open_trace(write_trace(used)))}
     assert rows["aten::cat"].bytes == 2 * 3 * 8 * 4 * 2  # read and written, two bytes each
-    assert kernel_table(read_kineto(write_trace(unused)))[0].bytes is None  # unknown, not guessed
+    assert kernel_table(open_trace(write_trace(unused)))[0].bytes is None  # unknown, not guessed
 
 
 def test_self_time_is_never_negative_even_when_a_child_outlasts_its_parent(write_trace):
     events = [event("outer", "cpu_op", 0, 10), event("inner", "cpu_op", 5, 50), event("next", "cpu_op", 60, 1)]
-    rows = {row.name: row.self_time_us for row in kernel_table(read_kineto(write_trace(events)))}
+    rows = {row.name: row.self_time_us for row in kernel_table(open_trace(write_trace(events)))}
     assert rows["outer"] == pytest.approx(5.0)
     assert min(rows.values()) >= 0
 
@@ -192,7 +192,7 @@ def test_generated_code_is_work_on_a_cpu(write_trace):
         event(call, "user_annotation", 20, 70),
         event("aten::mm", "cpu_op", 30, 40, **mm_args(1, 8)),
     ]
-    rows = {row.name: row for row in kernel_table(read_kineto(write_trace(events)))}
+    rows = {row.name: row for row in kernel_table(open_trace(write_trace(events)))}
     assert rows[call].self_time_us == pytest.approx(30.0)
     assert (rows[call].label, rows[call].category) == ("generated code fy4y2qzl", "elementwise")
     assert rows["Torch-Compiled Region: 0/0"].self_time_us == pytest.approx(30.0)
@@ -205,14 +205,14 @@ def test_device_copies_have_the_bytes_that_were_recorded(write_trace):
         event("Memcpy HtoD", "gpu_memcpy", 20, 2, tid=7, device=0, stream=7, bytes=2_000_000),
         event("some_kernel", "kernel", 30, 2, tid=7, device=0, stream=7),
     ]
-    rows = {row.name: row for row in kernel_table(read_kineto(write_trace(events)))}
+    rows = {row.name: row for row in kernel_table(open_trace(write_trace(events)))}
     assert rows["Memcpy HtoD"].bytes == 6_000_000
     assert rows["Memcpy HtoD"].category == "copy"
     assert rows["some_kernel"].bytes is None
 
 
 def test_an_empty_trace_has_an_empty_table(write_trace):
-    trace = read_kineto(write_trace([]))
+    trace = open_trace(write_trace([]))
     assert kernel_table(trace) == []
     assert profiled_time(trace).wall_ns == 0
     assert step_windows(trace).count == 0
@@ -223,7 +223,7 @@ def test_an_empty_trace_has_an_empty_table(write_trace):
     ["tl-h100-bert-small.json.gz", "tl-mi300x-qwen.json.gz", "hta-a100-alexnet.json.gz", "hta-a100-nccl.json.gz"],
 )
 def test_tables_of_real_gpu_traces_keep_every_nanosecond_of_work(name: str, shared_traces: Path):
-    trace = read_kineto(shared_traces / "real" / name)
+    trace = open_trace(shared_traces / "real" / name)
     whole = step_windows(read_kineto_without_steps(trace))
     rows = kernel_table(trace, whole)
     work = trace.gpu_work()
@@ -244,7 +244,7 @@ def read_kineto_without_steps(trace):
 
 
 def test_h100_products_run_at_believable_rates(shared_traces: Path):
-    rows = kernel_table(read_kineto(shared_traces / "real" / "tl-h100-qwen.json.gz"))
+    rows = kernel_table(open_trace(shared_traces / "real" / "tl-h100-qwen.json.gz"))
     products = [r for r in rows if r.category == "GEMM" and r.flops and r.self_time_us > 500]
     assert products
     for row in products:

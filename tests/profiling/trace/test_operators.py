@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from gptscope.profiling.trace import operator_table, profiled_time, read_kineto
+from gptscope.profiling.trace import open_trace, operator_table, profiled_time
 
 
 def event(name, cat, ts, dur, *, tid=1, **args):
@@ -15,7 +15,7 @@ def event(name, cat, ts, dur, *, tid=1, **args):
 def test_self_and_total_times_equal_those_of_torch(which, request):
     recorded = request.getfixturevalue(which)
     self_us, total_us = defaultdict(float), defaultdict(float)
-    for row in operator_table(read_kineto(recorded.path)):
+    for row in operator_table(open_trace(recorded.path)):
         self_us[row.name] += row.self_time_us
         total_us[row.name] += row.total_time_us
     compared = 0
@@ -34,7 +34,7 @@ def test_self_and_total_times_equal_those_of_torch(which, request):
 
 
 def test_operators_that_only_call_others_have_a_total_time(prefill_trace):
-    rows = operator_table(read_kineto(prefill_trace.path))
+    rows = operator_table(open_trace(prefill_trace.path))
     outer = next(row for row in rows if row.name == "aten::linear")
     assert outer.total_time_us > 2 * outer.self_time_us
     assert outer.input_shapes
@@ -43,12 +43,12 @@ def test_operators_that_only_call_others_have_a_total_time(prefill_trace):
 
 
 def test_self_times_fill_the_busy_time_of_one_thread(train_trace):
-    trace = read_kineto(train_trace.path)
+    trace = open_trace(train_trace.path)
     assert sum(round(r.self_time_us * 1e3) for r in operator_table(trace)) == profiled_time(trace).busy_ns
 
 
 def test_operators_are_told_apart_by_shapes_and_name_their_module(prefill_trace):
-    rows = [row for row in operator_table(read_kineto(prefill_trace.path)) if row.name == "aten::mm"]
+    rows = [row for row in operator_table(open_trace(prefill_trace.path)) if row.name == "aten::mm"]
     assert len({row.input_shapes for row in rows}) == len(rows) > 3
     down = next(row for row in rows if row.module == "blocks.*.mlp.down")
     assert (down.calls, down.modules, down.category) == (3 * 2, 1, "GEMM")
@@ -56,7 +56,7 @@ def test_operators_are_told_apart_by_shapes_and_name_their_module(prefill_trace)
 
 def test_device_time_goes_to_the_launching_operator_and_to_all_around_it(write_trace):
     shapes = {"Input Dims": [[8, 8], [8, 8]], "Input type": ["float", "float"]}
-    trace = read_kineto(
+    trace = open_trace(
         write_trace(
             [
                 event("ProfilerStep#1", "user_annotation", 0, 100),
@@ -78,7 +78,7 @@ def test_device_time_goes_to_the_launching_operator_and_to_all_around_it(write_t
 
 
 def test_a_call_within_a_call_of_the_same_operator_is_counted_once_in_the_total(write_trace):
-    trace = read_kineto(
+    trace = open_trace(
         write_trace(
             [
                 event("ProfilerStep#0", "user_annotation", 0, 100),

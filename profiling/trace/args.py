@@ -1,0 +1,55 @@
+"""All arguments of one event, read from the file again when somebody asks: memory holds none of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from gptscope.profiling.trace.events import decode_args
+from gptscope.profiling.trace.health import TraceError
+from gptscope.profiling.trace.repair import args_one_by_one
+from gptscope.profiling.trace.source import read_range
+
+_BETWEEN = b" \t\r\n,"
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Where the pieces of a file's events lie in its uncompressed text, and the number of each piece's first event."""
+
+    offset: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+
+
+class ArgsReader:
+    """Reads arguments by the event's number in the file; remembers the last piece, where the next one often lies."""
+
+    def __init__(self, path: Path, pieces: Pieces) -> None:
+        self.path, self.pieces = path, pieces
+        self._known: tuple[int, list[Any]] = (-1, [])
+
+    def of(self, place: int) -> dict[str, Any]:
+        """The arguments of one event; empty when it has none, or when the file is gone or has changed."""
+        piece = int(np.searchsorted(self.pieces.first, place, side="right")) - 1
+        if piece < 0:
+            return {}
+        if self._known[0] != piece:
+            self._known = (piece, self._read(piece))
+        events = self._known[1]
+        index = place - int(self.pieces.first[piece])
+        args = events[index] if index < len(events) else None
+        return args if isinstance(args, dict) else {}
+
+    def _read(self, piece: int) -> list[Any]:
+        try:
+            text = read_range(self.path, int(self.pieces.offset[piece]), int(self.pieces.size[piece]))
+        except TraceError:
+            return []
+        try:
+            return [event.args for event in decode_args(b"[" + text.strip(_BETWEEN) + b"]")]
+        except msgspec.DecodeError:
+            return args_one_by_one(text)

@@ -1,0 +1,193 @@
+"""Collects what stands beside events with a duration: instants, counters, flows, memory events, names of threads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gptscope.profiling.trace.events import Event, decode_args
+from gptscope.profiling.trace.growing import Columns, Interner
+from gptscope.profiling.trace.health import HealthReport
+from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
+from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
+
+MEMORY_NAME = "[memory]"
+_INT64 = range(-(2**63), 2**63)
+_FLOW_PHASES = frozenset("stf")
+_INSTANT_PHASES = frozenset("iIRn")
+_MEMORY_FIELDS = {"memory_bytes": 0, "allocated": -1, "reserved": -1, "device_type": -1, "device_id": -1}
+
+
+@dataclass
+class Beside:
+    """What was collected."""
+
+    instants: Instants
+    counters: Counters
+    flows: Flows
+    memory: MemoryEvents
+    labels: dict[Any, str] = field(default_factory=dict)
+    sort_indices: dict[Any, int] = field(default_factory=dict)
+
+
+class BesideBuilder:
+    """Takes the events of one phase of one piece after another."""
+
+    def __init__(self, health: HealthReport, names: Interner, categories: Interner, tracks: Interner) -> None:
+        self._health = health
+        self._names, self._categories, self._tracks = names, categories, tracks
+        self._series, self._flow_categories, self._text_ids = Interner(), Interner(), Interner()
+        self._instants, self._counters, self._flows, self._memory = Columns(), Columns(), Columns(), Columns()
+        self._labels: dict[Any, str] = {}
+        self._sort_indices: dict[Any, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """What the columns take up."""
+        return sum(c.nbytes for c in (self._instants, self._counters, self._flows, self._memory))
+
+    def add(
+        self,
+        phase: str,
+        rows: Sequence[Event],
+        places: list[int] | None,
+        digits: Digits,
+        first: int,
+        text: bytes,
+    ) -> None:
+        """Take the events of one phase; `places` are their positions in the piece, `first` the piece's first number."""
+        if phase == "M":
+            self._add_metadata(rows)
+            return
+        if phase not in _FLOW_PHASES and phase not in _INSTANT_PHASES and phase != "C":
+            self._health.add("ignored", f"events of a kind that has no place here ({phase or 'none'})", count=len(rows))
+            return
+        time = exact_ns([e.ts for e in rows], digits, places, "ts")
+        place = first + (np.arange(len(rows)) if places is None else np.array(places))
+        usable = time != MISSING_NS
+        if not usable.all():
+            self._health.add("put_aside", "events without a time", count=int((~usable).sum()))
+            keep = np.flatnonzero(usable)
+            rows, time, place = [rows[i] for i in keep], time[keep], place[keep]
+        if not rows:
+            return
+        if phase in _FLOW_PHASES:
+            self._add_flows(phase, rows, time)
+        elif phase == "C":
+            self._add_counters(rows, time, (place - first).tolist(), text)
+        else:
+            self._add_instants(rows, time, place)
+
+    def _track(self, event: Event) -> int:
+        try:
+            return self._tracks[event.pid, event.tid]
+        except TypeError:  # a list or an object where an id belongs
+            return self._tracks[str(event.pid), str(event.tid)]
+
+    def _add_metadata(self, rows: Sequence[Event]) -> None:
+        for event in rows:
+            args, what = event.args, event.name
+            if args is None or what not in _META_NAMES:
+                continue
+            of_thread = what.startswith("thread")
+            key = (_id(event.pid), _id(event.tid) if of_thread else None)
+            if what.endswith("name") and args.name is not None:
+                self._labels[key] = str(args.name)
+            elif isinstance(args.sort_index, int):
+                self._sort_indices[key] = args.sort_index
+
+    def _add_flows(self, phase: str, rows: Sequence[Event], time: Any) -> None:
+        numbers = [e.id if type(e.id) is int and e.id in _INT64 else -1 - self._text_ids[str(e.id)] for e in rows]
+        categories, flows = self._flow_categories, self._flows
+        flows.append_narrow("ident", numbers, 0)
+        flows.append("category", np.array([categories[e.cat or e.name] for e in rows], dtype=np.int16))
+        flows.append("begins", np.full(len(rows), phase == "s", dtype=np.bool_))
+        flows.append("track", np.array([self._track(e) for e in rows], dtype=np.int32))
+        flows.append("time_ns", time)
+
+    def _add_instants(self, rows: Sequence[Event], time: Any, place: Any) -> None:
+        instants = self._instants
+        instants.append("name", np.array([self._names[e.name] for e in rows], dtype=np.int32))
+        instants.append("category", np.array([self._categories[e.cat] for e in rows], dtype=np.int32))
+        instants.append("track", np.array([self._track(e) for e in rows], dtype=np.int32))
+        instants.append("time_ns", time)
+        instants.append("place", place.astype(np.uint32))
+        of_memory = [i for i, e in enumerate(rows) if e.name == MEMORY_NAME and e.args is not None]
+        if of_memory:
+            args = [rows[i].args for i in of_memory]
+            for name, missing in _MEMORY_FIELDS.items():
+                values = [getattr(a, name) for a in args]
+                self._memory.append_narrow(name, [v if v in _INT64 else missing for v in values], missing)
+            self._memory.append("time_ns", time[of_memory])
+            self._memory.append("track", np.array([self._track(rows[i]) for i in of_memory], dtype=np.int32))
+
+    def _add_counters(self, rows: Sequence[Event], time: Any, places: list[int], text: bytes) -> None:
+        """The values of counters stand in `args` under names of their own, so the piece is read again for them."""
+        try:
+            events = decode_args(text) if text else []
+        except msgspec.DecodeError:
+            events = []
+        if not events:
+            self._health.add("ignored", "counters in a damaged part of the file", count=len(rows))
+            return
+        series: list[int] = []
+        times: list[int] = []
+        values: list[float] = []
+        for event, moment, place in zip(rows, time.tolist(), places, strict=True):
+            args = events[place].args
+            for key, value in args.items() if isinstance(args, dict) else ():
+                if isinstance(value, int | float) and abs(value) < 1e300:
+                    counter = event.name if event.id is None else f"{event.name} {event.id}"
+                    series.append(self._series[_id(event.pid), counter, key])
+                    times.append(moment)
+                    values.append(float(value))
+        self._counters.append("serie", np.array(series, dtype=np.int32))
+        self._counters.append("time_ns", np.array(times, dtype=np.int64))
+        self._counters.append("value", np.array(values, dtype=np.float64))
+
+    def build(self) -> Beside:
+        """Join everything."""
+        instants, counters, flows, memory = self._instants, self._counters, self._flows, self._memory
+        return Beside(
+            instants=Instants(
+                name=instants.take("name", type_=np.int32),
+                category=instants.take("category", type_=np.int32),
+                track=instants.take("track", type_=np.int32),
+                time_ns=instants.take("time_ns", type_=np.int64),
+                place=instants.take("place", type_=np.int64),
+            ),
+            counters=Counters(
+                series=self._series.values_in_order,
+                serie=counters.take("serie", type_=np.int32),
+                time_ns=counters.take("time_ns", type_=np.int64),
+                value=counters.take("value", type_=np.float64),
+            ),
+            flows=Flows(
+                categories=self._flow_categories.values_in_order,
+                category=flows.take("category", type_=np.int16),
+                ident=flows.take("ident"),
+                begins=flows.take("begins", type_=np.bool_),
+                track=flows.take("track", type_=np.int32),
+                time_ns=flows.take("time_ns", type_=np.int64),
+            ),
+            memory=MemoryEvents(
+                time_ns=memory.take("time_ns", type_=np.int64),
+                track=memory.take("track", type_=np.int32),
+                bytes=memory.take("memory_bytes", type_=np.int64),
+                allocated=memory.take("allocated", type_=np.int64),
+                reserved=memory.take("reserved", type_=np.int64),
+                device_type=memory.take("device_type", type_=np.int64),
+                device_id=memory.take("device_id", type_=np.int64),
+            ),
+            labels=self._labels,
+            sort_indices=self._sort_indices,
+        )
+
+
+_META_NAMES = frozenset({"process_name", "thread_name", "process_sort_index", "thread_sort_index"})
+
+
+def _id(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else str(value)

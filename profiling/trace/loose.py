@@ -1,0 +1,76 @@
+"""Events whose values are of unusual types, made usual: nothing is lost but what cannot mean anything."""
+
+from typing import Any
+
+import msgspec
+
+from gptscope.profiling.trace.events import (
+    INTEGER_ARGS,
+    TEXT_ARGS,
+    Args,
+    Event,
+    LooseEvent,
+    decode_loose_args,
+)
+from gptscope.profiling.trace.health import HealthReport
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def usual_event(loose: LooseEvent, offset: int, health: HealthReport) -> Event:
+    """The event with text where text belongs and numbers where numbers belong.
+
+    Args:
+        loose: As decoded.
+        offset: Of the event, or of the piece that holds it, for the report.
+        health: Takes the findings.
+    """
+    return Event(
+        ph=loose.ph if isinstance(loose.ph, str) else "",
+        name=_text(loose.name),
+        cat=_text(loose.cat),
+        ts=_time(loose.ts),
+        dur=_time(loose.dur),
+        pid=loose.pid,
+        tid=loose.tid,
+        id=loose.id,
+        args=_usual_args(loose.args, offset, health),
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else str(value)
+
+
+def _time(value: Any) -> int | float | str | None:
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+
+
+def _usual_args(raw: msgspec.Raw, offset: int, health: HealthReport) -> Args | None:
+    if not bytes(raw) or bytes(raw) == b"null":
+        return None
+    try:
+        loose = decode_loose_args(raw)
+    except msgspec.DecodeError:
+        message = "an event has arguments of unusual types; they are left out"
+        health.add("repaired", message, byte_offset=offset)
+        return None
+    integers = {name: _integer(getattr(loose, name), none, offset, health) for name, none in INTEGER_ARGS.items()}
+    texts = {name: getattr(loose, name) for name in TEXT_ARGS}
+    collective = loose.collective if isinstance(loose.collective, str) else None
+    return Args(collective=collective, name=loose.name, sort_index=loose.sort_index, **integers, **texts)
+
+
+def _integer(value: Any, missing: int, offset: int, health: HealthReport) -> int:
+    if value is None:
+        return missing
+    try:
+        hexadecimal = isinstance(value, str) and value.lower().startswith("0x")  # streams on ROCm
+        number = int(value, 16) if hexadecimal else int(value)
+    except (TypeError, ValueError, OverflowError):
+        message = "an id or a count is not a number; it is treated as missing"
+        health.add("repaired", message, byte_offset=offset)
+        return missing
+    return number if number in _INT64 else missing  # ids beyond 64 bits identify nothing that we look up

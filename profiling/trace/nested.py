@@ -1,0 +1,103 @@
+"""Who lies inside whom on each track, found with sorted arrays instead of a stack; tracks with crossings get lanes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gptscope.profiling.trace.table import Int64
+
+_SPACE = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class NestedRows:
+    """Rows in order, outer before inner; `parent` and `depth` are parallel to `order`."""
+
+    order: Int64
+    """Positions of the rows that were given, track by track, by beginning, longer ones first."""
+    parent: Int64
+    """Position in `order` of the innermost row around each, -1 for none."""
+    depth: npt.NDArray[np.int32]
+    crossing: bool
+    """Some rows begin inside another one and end after it."""
+
+
+def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns: Int64) -> NestedRows:
+    """Find the enclosing row of every row. A row that begins when another ends is not inside it.
+
+    A row of no length has none inside it. A row that ends after the one around it counts as inside all the same.
+    """
+    size = start_ns.size
+    if not size:
+        empty = np.empty(0, dtype=np.int64)
+        return NestedRows(empty, empty, np.empty(0, dtype=np.int32), crossing=False)
+    begin_key, end_key = _keys(track, start_ns, start_ns + duration_ns)
+    order = _ordered(begin_key, duration_ns)
+    begins, ends = begin_key[order], end_key[order]
+    long = duration_ns[order] > 0
+    opened = np.cumsum(long) - long
+    closed = np.searchsorted(np.sort(ends[long]), begins, side="right")
+    depth = opened - closed
+    parent = _parents(depth, long)
+    inside = parent >= 0
+    crossing = bool((ends[inside] > ends[parent[inside]]).any())
+    if crossing:
+        parent, depth = _parents_with_stack(begins, ends, long)
+    return NestedRows(order, parent, depth.astype(np.int32), crossing)
+
+
+def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
+    """Times of all tracks on one axis, one track after another."""
+    first = int(start_ns.min())
+    span = int(end_ns.max()) - first + 1
+    tracks, number = np.unique(track, return_inverse=True)
+    if span * len(tracks) < _SPACE:
+        shift = number.astype(np.int64) * span - first
+        return start_ns + shift, end_ns + shift
+    moments, ranks = np.unique(np.concatenate((start_ns, end_ns)), return_inverse=True)
+    shift = number.astype(np.int64) * (moments.size + 1)
+    return ranks[: start_ns.size] + shift, ranks[start_ns.size :] + shift
+
+
+def _ordered(begin_key: Int64, duration_ns: Int64) -> Int64:
+    """By beginning, then longest first, then as in the file."""
+    order = np.argsort(begin_key, kind="stable")
+    begins = begin_key[order]
+    same = begins[1:] == begins[:-1]
+    if same.any():
+        tied = np.zeros(order.size, dtype=bool)
+        tied[1:] |= same
+        tied[:-1] |= same
+        places = np.flatnonzero(tied)
+        rows = order[places]
+        order[places] = rows[np.lexsort((rows, -duration_ns[rows], begin_key[rows]))]
+    return order
+
+
+def _parents(depth: Int64, long: npt.NDArray[np.bool_]) -> Int64:
+    """The nearest row before each that lies one level higher; rows of no length are no parents."""
+    size = depth.size
+    position = np.arange(size)
+    # Sorted by depth, then position: the parent is the last of the level above that comes before the row.
+    key = depth * size + position
+    candidates = np.sort(key[long])
+    found = np.searchsorted(candidates, key - size) - 1
+    parent = np.where(found >= 0, candidates[np.maximum(found, 0)], -1)
+    fits = (found >= 0) & (depth > 0) & (parent // size == depth - 1)
+    return np.where(fits, parent % size, -1)
+
+
+def _parents_with_stack(begins: Int64, ends: Int64, long: npt.NDArray[np.bool_]) -> tuple[Int64, npt.NDArray[np.int32]]:
+    """The same for rows that cross: one that outlasts the row around it is cut to it while others are placed."""
+    parents, depths = [-1] * begins.size, [0] * begins.size
+    stack: list[tuple[int, int]] = []
+    for row, (begin, end, is_long) in enumerate(zip(begins.tolist(), ends.tolist(), long.tolist(), strict=True)):
+        while stack and stack[-1][0] <= begin:
+            stack.pop()
+        if stack:
+            parents[row] = stack[-1][1]
+            depths[row] = len(stack)
+        if is_long:
+            stack.append((min(end, stack[-1][0]) if stack else end, row))
+    return np.array(parents, dtype=np.int64), np.array(depths, dtype=np.int32)
