@@ -55,6 +55,13 @@ class DynamicCache:
         part.length = self.length
         return part
 
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens."""
+        self.length = length
+        for layer in self.layers:
+            if layer.keys is not None and layer.values is not None:
+                layer.keys, layer.values = layer.keys.narrow(2, 0, length), layer.values.narrow(2, 0, length)
+
     def reset(self) -> None:
         """Forget everything."""
         self.length = 0
@@ -114,6 +121,10 @@ class StaticCache:
         part = StaticCache(self.layers[first : first + count])
         part.length = self.length
         return part
+
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens; their places are written again."""
+        self.length = length
 
     def reset(self) -> None:
         """Start over in the same buffers."""

@@ -8,6 +8,7 @@ from gptscope.app.cli.run_report import accumulate, model_line, print_evidence, 
 from gptscope.app.cli.verdicts import judge_all, quality_of
 from gptscope.app.cli.waterfall_table import print_waterfalls
 from gptscope.app.viewmodels import formatting as f
+from gptscope.profiling.metrics.payoff import payoff
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
@@ -31,6 +32,8 @@ def print_comparison(console: Console, records: Sequence[Record], run_ids: Seque
     verdicts = judge_all(records, run_ids[1:])
     for letter, verdict, summary in zip(LETTERS[1:], verdicts, summaries[1:], strict=False):
         _print_verdict(console, letter, verdict, summary, summaries[0])
+        if (won_back := payoff(summaries[0], summary)) is not None:
+            console.line(f"  {won_back.sentence}")
     _print_setting(console, runs)
     console.line()
     print_table(console, summaries)

@@ -107,6 +107,10 @@ def headline_pairs(summary: RunSummary) -> list[Pair]:
         ]
     pairs += [
         ("Step time", _distribution(summary.step_time, summary.unknown.get("step_time", ""))),
+    ]
+    if summary.tokens_per_step is not None:
+        pairs.append(("Speculation", _speculation(summary)))
+    pairs += [
         ("Bandwidth, modelled", _bandwidth(summary)),
         ("Compute, modelled", _compute(summary)),
         ("Peak memory", _memory(summary)),
@@ -188,11 +192,25 @@ def _memory(summary: RunSummary) -> str:
     return ", ".join(parts)
 
 
+def _speculation(summary: RunSummary) -> str:
+    rate = f.percent(summary.acceptance, summary.unknown.get("acceptance", ""))
+    return f"{rate} of the guessed tokens accepted, {f.number(summary.tokens_per_step)} tokens per step"
+
+
 def _start(summary: RunSummary) -> str:
     parts = [f.duration(summary.start_s), f.duration(summary.load_s)]
-    parts.append(f.duration(summary.compile_s) if summary.compile_s else "nothing compiled")
+    parts.append(_compiled(summary) if summary.compile_s else "nothing compiled")
     first = f"; first measured step after {f.duration(summary.first_step_s)}" if summary.first_step_s else ""
     return ", ".join(parts) + first
+
+
+def _compiled(summary: RunSummary) -> str:
+    breaks = "graph break" if summary.graph_breaks == 1 else "graph breaks"
+    regions = "region" if summary.compiled_regions == 1 else "regions"
+    return (
+        f"{f.duration(summary.compile_s)} ({f.count(summary.compiled_regions)} {regions}, "
+        f"{f.count(summary.graph_breaks)} {breaks})"
+    )
 
 
 def _slices(summary: RunSummary) -> str:

@@ -87,21 +87,33 @@ class PromptLookup(Speculation):
             least=1,
             most=8,
         ),
+        LeverOption(
+            name="shortest",
+            title="At least to match",
+            kind="whole",
+            default=2,
+            summary="The shortest run that is looked up: with 1 there are more guesses, and more of them are wrong.",
+            least=1,
+            most=8,
+        ),
         Speculation.drafts,
     )
 
     def settings_of(self, values: dict[str, OptionValue]) -> str:
-        return f"runs of up to {values['ngram']} tokens looked up"
+        return f"runs of {values['shortest']} to {values['ngram']} tokens looked up"
 
 
 class DraftModel(Speculation):
-    """Guess with a smaller model (Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding")."""
+    """Guess with a smaller model (Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding").
+
+    The vocabulary's size is compared here; whether the same text gives the same tokens, once both are loaded.
+    """
 
     name = "draft-model"
     title = "Draft model"
     summary = (
-        "A smaller model of the same tokenizer writes ahead, this one checks. Helps when the small one is several times "
-        "faster and often right."
+        "A smaller model of the same tokenizer writes ahead, this one checks. Helps when the small one is several "
+        "times faster and often right."
     )
     options = (
         LeverOption(

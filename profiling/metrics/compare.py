@@ -1,15 +1,14 @@
 """Is the candidate faster than the baseline, and does it still say the same?
 
-Speed: for every pair of slices measured next to each other, the ratio of their median step times; the speedup is the
-median of these ratios with a bootstrap 95 % interval over pairs. An interval that holds 1 means no real difference.
+Speed: for every pair of slices measured next to each other, the ratio of their median step times (mean times of a token
+where guesses are checked, several tokens per step); the speedup is the median of these ratios with a bootstrap 95 %
+interval over pairs. An interval that holds 1 means no real difference.
 Output: greedy continuations and the distributions over the evaluation text, from the `Quality` record.
 """
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from gptscope.profiling.metrics.slices import Slice
+from gptscope.profiling.metrics.slices import Slice, joined
 from gptscope.profiling.metrics.statistics import Estimate, bootstrap_interval, median
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import TITLES, PairRatio, Verdict, VerdictKind
@@ -86,7 +85,7 @@ def paired_ratios(baseline: RunAccumulator, candidate: RunAccumulator) -> list[P
 
 def _median_ms(one: Slice, run: RunAccumulator) -> float | None:
     steps = one.steps(run.headline)
-    return float(np.median(steps.duration_ns)) / 1e6 if steps.count else None
+    return steps.typical_ns / 1e6 if steps.count else None
 
 
 def _usable(pairs: list[PairRatio]) -> tuple[list[PairRatio], list[str]]:
@@ -183,10 +182,9 @@ def _plain_ratio(baseline: RunAccumulator, candidate: RunAccumulator) -> float |
 
 
 def _step_ns(run: RunAccumulator) -> int | None:
-    """Median step of all counted slices, in whole nanoseconds."""
-    parts = [s.steps(run.headline).duration_ns for s in run.book.counted()]
-    pooled = np.concatenate(parts) if parts else np.empty(0)
-    return round(float(np.median(pooled))) if pooled.size else None
+    """Median step (with speculation: mean time of a token) of all counted slices, in whole nanoseconds."""
+    steps = joined(run.book.counted(), run.headline)
+    return round(steps.typical_ns) if steps.count else None
 
 
 def _waterfall(baseline: RunAccumulator, candidate: RunAccumulator, *, modules: bool) -> Waterfall | None:

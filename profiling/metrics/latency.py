@@ -4,7 +4,8 @@ Definitions as vLLM and NVIDIA's GenAI-Perf documentation use them:
 
 * TTFT, time to first token: the prefill step, which ends with the first token.
 * ITL, inter-token latency: from the end of one token to the end of the next, per sequence. It includes whatever lies
-  between two steps, because a reader of the text waits for that too.
+  between two steps, because a reader of the text waits for that too. Tokens that come together (speculative decoding)
+  share the time since the step before evenly.
 * TPOT, time per output token: (time of the last token - time of the first) / (tokens per sequence - 1).
 """
 
@@ -86,6 +87,8 @@ def _token_gaps_ms(prefill: Steps, decode: Steps) -> Floats:
     previous = np.searchsorted(ends, decode.end_ns, side="left") - 1
     # Counting from a prefill's end where one came last: its own time is TTFT, not ITL.
     gaps = decode.end_ns - np.where(previous >= 0, ends[np.maximum(previous, 0)], decode.start_ns)
+    if decode.drafted.size:
+        return np.repeat(gaps / decode.tokens, decode.tokens) / NS_PER_MS
     return gaps / NS_PER_MS
 
 

@@ -9,7 +9,7 @@ from gptscope.profiling.experiment import Workload
 from gptscope.profiling.metrics.bytes_model import StepBytes, ValueSizes, step_bytes, value_sizes
 from gptscope.profiling.metrics.flops_model import step_flops
 from gptscope.profiling.metrics.model_ops import ModelShape, shape_of
-from gptscope.profiling.metrics.slices import Slice, Steps
+from gptscope.profiling.metrics.slices import Slice, Steps, joined
 from gptscope.profiling.records import ModelInfo, StepKind
 
 
@@ -53,15 +53,21 @@ class CostModel:
         contexts = [context for one in slices for context in _contexts(one.steps(kind), kind, workload)]
         if not contexts:
             return None
+        steps = joined(slices, kind)
         lengths, counts = np.unique(np.asarray(contexts), return_counts=True)
         costs = [self.step(kind, int(length)) for length in lengths]
         typical = int(np.median(contexts))
         return ModelledWork(
-            flops=float(sum(n * flops for n, (flops, _) in zip(counts, costs, strict=True))),
+            flops=float(sum(n * flops for n, (flops, _) in zip(counts, costs, strict=True))) * _rows(steps, self.batch),
             bytes=float(sum(n * moved.total for n, (_, moved) in zip(counts, costs, strict=True))),
             step=self.step(kind, typical)[1],
             typical_context=typical,
         )
+
+
+def _rows(steps: Steps, batch: int) -> float:
+    """Rows that went through the products per row of a plain step: guesses are checked beside the last token."""
+    return 1.0 + float(steps.drafted.mean()) / batch if steps.drafted.size else 1.0
 
 
 def _contexts(steps: Steps, kind: StepKind, workload: Workload) -> list[int]:

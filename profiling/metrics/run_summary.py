@@ -64,6 +64,13 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     start_s: float | None
     compile_s: float | None
     """0 when nothing was compiled."""
+    graph_breaks: int | None
+    """Places where Python interrupts a compiled region."""
+    compiled_regions: int | None
+    acceptance: float | None
+    """Share of guessed tokens that were right, 0 to 1 (speculative decoding)."""
+    tokens_per_step: float | None
+    """Mean over the counted decode steps; None without speculation, where it is 1 per sequence."""
     first_step_s: float | None
     profiler_overhead: float | None
     profile_busy_share: float | None

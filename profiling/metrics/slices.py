@@ -3,7 +3,7 @@
 `StepSamples` carry no attempt number, but a slice's samples come before its `SliceDone`, so order tells attempts apart.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,8 @@ class Steps:
     tokens: Ints
     context: Ints
     """Tokens per sequence attended to; empty when the worker did not say."""
+    drafted: Ints
+    """Tokens guessed; empty without speculation."""
 
     @property
     def end_ns(self) -> Ints:
@@ -33,6 +35,13 @@ class Steps:
     def count(self) -> int:
         """Number of steps."""
         return int(self.duration_ns.size)
+
+    @property
+    def typical_ns(self) -> float:
+        """Median step; with speculation the mean time of one token, for steps give one token or several."""
+        if self.drafted.size:
+            return float(self.duration_ns.sum() / self.tokens.sum())
+        return float(np.median(self.duration_ns))
 
 
 @dataclass(slots=True)
@@ -54,15 +63,25 @@ class Slice:
 
     def steps(self, kind: StepKind) -> Steps:
         """All samples of one kind, joined."""
-        parts = [s for s in self.samples if s.kind == kind]
-        context = [value for s in parts for value in s.context]
-        duration = _column(s.duration_ns for s in parts)
-        return Steps(
-            start_ns=_column(s.start_ns for s in parts),
-            duration_ns=duration,
-            tokens=_column(s.tokens for s in parts),
-            context=np.asarray(context if len(context) == duration.size else [], dtype=np.int64),
-        )
+        return _joined([s for s in self.samples if s.kind == kind])
+
+
+def joined(slices: Iterable["Slice"], kind: StepKind) -> Steps:
+    """All steps of one kind in several slices."""
+    return _joined([s for one in slices for s in one.samples if s.kind == kind])
+
+
+def _joined(parts: Sequence[StepSamples]) -> Steps:
+    duration = _column(s.duration_ns for s in parts)
+    context, drafted = _column(s.context for s in parts), _column(s.drafted for s in parts)
+    nothing = np.empty(0, dtype=np.int64)
+    return Steps(
+        start_ns=_column(s.start_ns for s in parts),
+        duration_ns=duration,
+        tokens=_column(s.tokens for s in parts),
+        context=context if context.size == duration.size else nothing,
+        drafted=drafted if drafted.size == duration.size else nothing,
+    )
 
 
 def _column(tuples: Iterable[tuple[int, ...]]) -> Ints:

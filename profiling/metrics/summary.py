@@ -15,6 +15,7 @@ from gptscope.profiling.metrics.latency import (
 from gptscope.profiling.metrics.modelled import CostModel
 from gptscope.profiling.metrics.run_summary import Outcome, RunSummary, SliceSummary
 from gptscope.profiling.metrics.slices import Slice, SliceBook
+from gptscope.profiling.metrics.speculation import guesses
 from gptscope.profiling.metrics.throughput import tokens_per_second, work_done
 from gptscope.profiling.metrics.utilisations import Rates, no_rates, rates
 from gptscope.profiling.records import (
@@ -191,6 +192,7 @@ class _Summariser:
         modelled = run.rates(self.slices)
         self.unknown.update(modelled.unknown)
         latency = inter_token_latencies_ms(self.slices) if decoding else []
+        guessing = guesses(self.slices)
         summary = RunSummary(
             run_id=run.run_id,
             name=started.name if started is not None else "",
@@ -222,6 +224,10 @@ class _Summariser:
             load_s=loaded.load_s if loaded is not None else None,
             start_s=loaded.start_s if loaded is not None else None,
             compile_s=self._compile_s(),
+            graph_breaks=run.compiled.graph_breaks if run.compiled is not None else None,
+            compiled_regions=run.compiled.regions if run.compiled is not None else None,
+            acceptance=guessing.acceptance if guessing is not None else None,
+            tokens_per_step=guessing.tokens_per_step if guessing is not None else None,
             first_step_s=run.finished.first_step_s if run.finished is not None else None,
             profiler_overhead=profile.overhead if profile is not None else None,
             profile_busy_share=profile.busy_us / profile.wall_us if profile is not None and profile.wall_us else None,
@@ -246,6 +252,10 @@ class _Summariser:
         if self.run.compiled is not None:
             return self.run.compiled.compile_s
         return 0.0 if self.run.loaded is not None and "compile" not in self.run.loaded.fusions else None
+
+    def _speculates(self) -> bool:
+        started = self.run.started
+        return started is not None and started.variant.speculation != "none"
 
     def _slice_summaries(self) -> tuple[SliceSummary, ...]:
         book, kind = self.run.book, self.run.headline
@@ -307,6 +317,10 @@ class _Summariser:
             "load_s": missing,
             "start_s": missing,
             "compile_s": missing,
+            "graph_breaks": "nothing was compiled",
+            "compiled_regions": "nothing was compiled",
+            "acceptance": "no token was guessed" if self._speculates() else "no speculation",
+            "tokens_per_step": unmeasured if self._speculates() else "no speculation: one token per step",
             "first_step_s": missing if summary.tokens_per_s is None else "the run did not end as planned",
             "profiler_overhead": "nothing was profiled",
             "profile_busy_share": "nothing was profiled",

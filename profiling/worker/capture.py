@@ -1,6 +1,7 @@
 """The profiled steps: a bounded recording with torch.profiler, exported as a Kineto trace."""
 
 import errno
+import itertools
 import shutil
 import statistics
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ class Recording:
 
     trace: Path
     steps: int
+    tokens: int
+    """Tokens per sequence that decode steps gave; `steps` for other kinds."""
     durations_ns: list[int]
     notes: tuple[str, ...]
 
@@ -62,7 +65,8 @@ def record(bench: Workbench, wanted_steps: int, folder: Path, reporter: StepRepo
     recorded = _run(bench, steps, reporter)
     trace = folder / "trace.json"
     recorded.export_chrome_trace(str(trace))
-    return Recording(trace, steps, reporter.durations_ns[bench.kind], tuple(notes))
+    tokens = sum(bench.produced(steps)) // bench.work.batch if bench.kind == "decode" else steps
+    return Recording(trace, steps, tokens, reporter.durations_ns[bench.kind], tuple(notes))
 
 
 def _run(bench: Workbench, steps: int, reporter: StepReporter | None) -> profile:
@@ -71,7 +75,6 @@ def _run(bench: Workbench, steps: int, reporter: StepReporter | None) -> profile
     on_gpu = device.type == "cuda"
     watch = stopwatch_for(device)
     context = bench.context
-    growth = 1 if bench.kind == "decode" else 0
     # torch.profiler.profile, the wrapper around this class, would import the compiler at its start (two seconds).
     with (
         module_scopes(bench.prepared.model),
@@ -85,8 +88,12 @@ def _run(bench: Workbench, steps: int, reporter: StepReporter | None) -> profile
                 if on_gpu:
                     torch.cuda.synchronize(device)
     if reporter is not None:
-        contexts = [context + number * growth for number in range(steps)]
-        reporter.report(bench.kind, watch, tokens_per_step=bench.tokens_per_step, contexts=contexts)
+        tokens = bench.produced(steps)
+        contexts = [context] * steps
+        if bench.kind == "decode":
+            growth = [count // bench.work.batch for count in tokens[:-1]]
+            contexts = list(itertools.accumulate(growth, initial=context))
+        reporter.report(bench.kind, watch, tokens=tokens, contexts=contexts)
     return recorded
 
 

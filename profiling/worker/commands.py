@@ -111,7 +111,7 @@ class Commands:
             slower = capture.overhead(recording.durations_ns, variant.unprofiled_ns(recording.steps))
             profile = profile_report.profile_record(recording, slower, variant.run_id)
             output.emit(profile)
-            output.emit(profile_report.evidence_record(variant.prepared, profile, variant.run_id))
+            output.emit(profile_report.evidence_record(variant.prepared, profile, recording.steps, variant.run_id))
             profile_report.send_trace(recording.trace, output, variant.run_id)
         if variant.prepared.device.type == "cuda":
             torch.cuda.empty_cache()

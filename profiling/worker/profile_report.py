@@ -30,7 +30,7 @@ def profile_record(recording: Recording, overhead: float, run_id: str) -> Profil
     notes = recording.notes + tuple(note.message for note in trace.health if note.kind != "ignored")
     return Profile(
         run_id=run_id,
-        steps=recording.steps,
+        steps=recording.tokens,
         overhead=overhead,
         wall_us=times.wall_ns / 1e3,
         busy_us=times.busy_ns / 1e3,
@@ -46,11 +46,18 @@ def _check_complete(trace: Trace, path: Path) -> None:
         raise OSError(errno.ENOSPC, "the trace was cut off while it was written", str(path.parent))
 
 
-def evidence_record(prepared: PreparedModel, profile: Profile, run_id: str) -> EvidenceReport:
-    """What the profile says about every lever that is on."""
+def evidence_record(prepared: PreparedModel, profile: Profile, steps: int, run_id: str) -> EvidenceReport:
+    """What the profile says about every lever that is on.
+
+    Args:
+        prepared: The model with its levers.
+        profile: Its kernels.
+        steps: Forward passes that were recorded; fewer than tokens where guesses were accepted.
+        run_id: The run.
+    """
     facts = ProfileFacts(
         kernels=[_fact(row) for row in profile.kernels],
-        steps=profile.steps,
+        steps=steps,
         n_layer=prepared.config.n_layer,
         workload=prepared.context.workload,
         device=profile.device,

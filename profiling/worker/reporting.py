@@ -44,22 +44,25 @@ class StepReporter:
         kind: StepKind,
         watch: Stopwatch,
         *,
-        tokens_per_step: int,
+        tokens: Sequence[int],
         contexts: Sequence[int],
         losses: Sequence[Tensor] = (),
+        drafted: Sequence[int] = (),
     ) -> None:
         """Take the stopwatch's readings and send them.
 
         Args:
             kind: Of all these steps.
             watch: Its readings are forgotten here.
-            tokens_per_step: Of all sequences together.
+            tokens: Of all sequences together, for each step.
             contexts: Tokens attended to, for each step.
             losses: Of each training step.
+            drafted: Tokens guessed, for each step of speculative decoding.
         """
         laps = watch.take()
         count = len(laps.duration_ns)
         assert count == len(contexts), "one context for each step"
+        assert count == len(tokens), "one number of tokens for each step"
         assert not losses or count == len(losses), "one loss for each step"
         if count == 0:
             return
@@ -71,9 +74,10 @@ class StepReporter:
                 kind=kind,
                 start_ns=tuple(laps.start_ns),
                 duration_ns=tuple(laps.duration_ns),
-                tokens=(tokens_per_step,) * count,
+                tokens=tuple(tokens),
                 context=tuple(contexts),
                 loss=tuple(torch.stack(list(losses)).tolist()) if losses else (),
+                drafted=tuple(drafted),
             )
         )
         self.steps += count

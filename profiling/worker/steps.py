@@ -2,18 +2,15 @@
 
 from abc import ABC, abstractmethod
 
-import torch
 from torch import Tensor
 
 from gptscope.models.decoding.session import DecodeSession
-from gptscope.models.loaders import Tokenizer
 from gptscope.models.prepare import PreparedModel
 from gptscope.models.training import TrainStep
 from gptscope.profiling.experiment import Workload
-from gptscope.profiling.records import GeneratedText, StepKind
-from gptscope.profiling.worker.output import Output
+from gptscope.profiling.records import StepKind
 from gptscope.profiling.worker.reporting import StepReporter
-from gptscope.profiling.worker.texts import TextStream, TokenSource
+from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource
 from gptscope.profiling.worker.timing import stopwatch_for
 
 
@@ -42,6 +39,10 @@ class Workbench(ABC):
     def before_profile(self, steps: int) -> None:
         """Get ready for so many calls of `single` in a row, at most `most_profiled_steps`."""
         del steps
+
+    def produced(self, steps: int) -> list[int]:
+        """Tokens of all sequences in each of the last `steps` calls of `single`."""
+        return [self.tokens_per_step] * steps
 
     @property
     def most_profiled_steps(self) -> int | None:
@@ -122,7 +123,8 @@ class TrainBench(Workbench):
 
     def _report(self, reporter: StepReporter, losses: list[Tensor]) -> None:
         contexts = [self.work.context] * len(losses)
-        reporter.report("train", self.watch, tokens_per_step=self.tokens_per_step, contexts=contexts, losses=losses)
+        tokens = [self.tokens_per_step] * len(losses)
+        reporter.report("train", self.watch, tokens=tokens, contexts=contexts, losses=losses)
         losses.clear()
 
 
@@ -160,7 +162,7 @@ class PrefillBench(Workbench):
 
     def _report(self, reporter: StepReporter, steps: int) -> None:
         contexts = [self.work.context] * steps
-        reporter.report("prefill", self.watch, tokens_per_step=self.tokens_per_step, contexts=contexts)
+        reporter.report("prefill", self.watch, tokens=[self.tokens_per_step] * steps, contexts=contexts)
 
 
 class DecodeBench(Workbench):
@@ -176,7 +178,7 @@ class DecodeBench(Workbench):
     kind: StepKind = "decode"
 
     def __init__(
-        self, prepared: PreparedModel, work: Workload, tokens_BL: Tensor, stream: "FirstSequenceText | None" = None
+        self, prepared: PreparedModel, work: Workload, tokens_BL: Tensor, stream: FirstSequenceText | None = None
     ) -> None:
         super().__init__(prepared, work)
         self._tokens_BL = tokens_BL.to(prepared.device)
@@ -233,17 +235,17 @@ class DecodeBench(Workbench):
         self._session.prefill(self._tokens_BL)
         self._left = 0
 
-    def _begin(self, reporter: StepReporter, stream: "FirstSequenceText | None") -> None:
+    def _begin(self, reporter: StepReporter, stream: FirstSequenceText | None) -> None:
         self.watch.start()
         first_B = self._session.prefill(self._tokens_BL)
         self.watch.lap()
         length = self._prompt_length
-        reporter.report("prefill", self.watch, tokens_per_step=self.work.batch * length, contexts=[length])
+        reporter.report("prefill", self.watch, tokens=[self.work.batch * length], contexts=[length])
         if stream is not None:
             stream.show([first_B])
         self._left = self.work.new_tokens - 1
 
-    def _advance(self, reporter: StepReporter, steps: int, stream: "FirstSequenceText | None") -> None:
+    def _advance(self, reporter: StepReporter, steps: int, stream: FirstSequenceText | None) -> None:
         """Decode `steps` tokens; the readings and the text are sent between steps, a few times a second."""
         session, watch = self._session, self.watch
         tokens: list[Tensor] = []
@@ -259,48 +261,12 @@ class DecodeBench(Workbench):
         self._left -= steps
 
     def _report(
-        self, reporter: StepReporter, tokens: list[Tensor], attended: int, stream: "FirstSequenceText | None"
+        self, reporter: StepReporter, tokens: list[Tensor], attended: int, stream: FirstSequenceText | None
     ) -> int:
         after = attended + len(tokens)
-        reporter.report("decode", self.watch, tokens_per_step=self.work.batch, contexts=range(attended, after))
+        contexts = range(attended, after)
+        reporter.report("decode", self.watch, tokens=[self.work.batch] * len(tokens), contexts=contexts)
         if stream is not None and tokens:
             stream.show(tokens)
         tokens.clear()
         return after
-
-
-class FirstSequenceText:
-    """Sends the first sequence's text as it is produced."""
-
-    def __init__(self, output: Output, run_id: str, tokenizer: Tokenizer) -> None:
-        self._output, self._run_id = output, run_id
-        self._text = TextStream(tokenizer)
-
-    def show(self, tokens_B: list[Tensor]) -> None:
-        """Send the text of these tokens."""
-        ids = torch.stack([token_B[0] for token_B in tokens_B]).tolist()
-        self._output.emit(GeneratedText(run_id=self._run_id, text=self._text.add(ids), token_ids=tuple(ids)))
-
-    def end(self) -> None:
-        """Send what was kept back because it might have been half a character."""
-        if rest := self._text.rest():
-            self._output.emit(GeneratedText(run_id=self._run_id, text=rest, token_ids=()))
-
-
-def make_bench(
-    prepared: PreparedModel, work: Workload, source: TokenSource, prompts_BL: Tensor, stream: FirstSequenceText | None
-) -> Workbench:
-    """The bench for a workload.
-
-    Args:
-        prepared: The model with its levers.
-        work: What to compute.
-        source: Training batches.
-        prompts_BL: What prefill, decode and generate read.
-        stream: Shows generated text; None: no text.
-    """
-    if work.kind == "train":
-        return TrainBench(prepared, work, source)
-    if work.kind == "prefill":
-        return PrefillBench(prepared, work, prompts_BL)
-    return DecodeBench(prepared, work, prompts_BL, stream)

@@ -8,7 +8,9 @@ from torch import Tensor
 
 from gptscope.assets.bundled import evaluation_text
 from gptscope.models.loaders import Tokenizer
+from gptscope.profiling.records import GeneratedText
 from gptscope.profiling.worker.failures import RequestError
+from gptscope.profiling.worker.output import Output
 
 
 class TokenSource:
@@ -103,3 +105,21 @@ class TextStream:
         new = text[self._shown :]
         self._shown = len(text)
         return new
+
+
+class FirstSequenceText:
+    """Sends the first sequence's text as it is produced."""
+
+    def __init__(self, output: Output, run_id: str, tokenizer: Tokenizer) -> None:
+        self._output, self._run_id = output, run_id
+        self._text = TextStream(tokenizer)
+
+    def show(self, tokens_B: list[Tensor]) -> None:
+        """Send the text of these tokens."""
+        ids = torch.stack([token_B[0] for token_B in tokens_B]).tolist()
+        self._output.emit(GeneratedText(run_id=self._run_id, text=self._text.add(ids), token_ids=tuple(ids)))
+
+    def end(self) -> None:
+        """Send what was kept back because it might have been half a character."""
+        if rest := self._text.rest():
+            self._output.emit(GeneratedText(run_id=self._run_id, text=rest, token_ids=()))

@@ -16,7 +16,9 @@ from gptscope.models.prepare import PreparedModel, prepare, resolve_fusions
 from gptscope.profiling.experiment import Variant, Workload, variant_name
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import LoadVariant, MachineInfo, ModelLoaded, RunStarted, StepKind
+from gptscope.profiling.worker.benches import make_bench
 from gptscope.profiling.worker.calibration import calibration_text
+from gptscope.profiling.worker.drafts import load_draft
 from gptscope.profiling.worker.model_info import model_info, progress_to
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.repeat import command_line, environment_that_matters
@@ -28,8 +30,8 @@ from gptscope.profiling.worker.request import (
     choose_threads,
     to_lever_machine,
 )
-from gptscope.profiling.worker.steps import FirstSequenceText, Workbench, make_bench
-from gptscope.profiling.worker.texts import TokenSource
+from gptscope.profiling.worker.steps import Workbench
+from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource
 from gptscope.profiling.worker.windows import Examiner
 
 
@@ -138,7 +140,8 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     calibration = None
     if recipe.needs_calibration(plan.context):
         calibration = calibration_text(loaded.tokenizer, loaded.model.config)
-    prepared = prepare(loaded.model, plan.context, place.device, calibration)
+    draft = load_draft(plan.context, loaded.tokenizer, output)
+    prepared = prepare(loaded.model, plan.context, place.device, calibration, draft)
     bench = make_bench(prepared, work, source, prompts_BL, stream)
     for warning in prepared.warnings:
         output.warn(warning)

@@ -60,6 +60,7 @@ def prepared_model(
     config: GPTConfig = TINY,
     batch: int = 1,
     machine: Machine = MACHINE,
+    **levers: Any,
 ) -> PreparedModel:
     model = GPT(config).eval()
     init_weights(model, 5)
@@ -71,6 +72,7 @@ def prepared_model(
         fusions=frozenset(fusions),
         kv_cache=kv_cache,
         batch=batch,
+        **levers,
     )
     return prepare(model, context, torch.device("cpu"))
 

@@ -72,7 +72,7 @@ def test_evidence_covers_every_lever_that_is_on(kit, tmp_path):
     bench.prepared.reset_counters()
     recording, _ = record(kit, bench, 2, tmp_path)
     profile = profile_report.profile_record(recording, 1.0, "r")
-    report = profile_report.evidence_record(bench.prepared, profile, "r")
+    report = profile_report.evidence_record(bench.prepared, profile, 2, "r")
     assert {item.lever: item.in_effect for item in report.items} == {
         "bf16": True,
         "attention": True,

@@ -12,8 +12,8 @@ from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import Compiled, GeneratedText, Progress, StepSamples
 from gptscope.profiling.worker import steps as steps_module
 from gptscope.profiling.worker.reporting import StepReporter
-from gptscope.profiling.worker.steps import DecodeBench, FirstSequenceText, PrefillBench, TrainBench
-from gptscope.profiling.worker.texts import TokenSource
+from gptscope.profiling.worker.steps import DecodeBench, PrefillBench, TrainBench
+from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource
 from gptscope.profiling.worker.warmup import is_steady, warm_up
 
 
