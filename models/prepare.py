@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gptscope.models.calibration import CalibrationText
 from gptscope.models.compression import PRUNINGS
 from gptscope.models.config import GPTConfig
+from gptscope.models.counting import counted, reset_counts
 from gptscope.models.decoding.speculation import SPECULATIONS
 from gptscope.models.fusion import FUSIONS
 from gptscope.models.fusion.compile import CompileWatch
@@ -159,11 +160,12 @@ class PreparedModel:
             counters["kv_cache_bytes"] = self.tally["cache_bytes"]
             counters["drafted_tokens"] = self.tally.get("drafted_tokens", 0.0)
             counters["accepted_tokens"] = self.tally.get("accepted_tokens", 0.0)
-        return counters
+        return counters | counted(self.model)
 
     def reset_counters(self) -> None:
         """Start counting anew, e.g. right before a profiled run."""
         self.tally.clear()
+        reset_counts(self.model)
 
     def evidence(self, facts: ProfileFacts) -> list[Evidence]:
         """What the profile says about every lever that is on: precision, each fusion, and the KV cache if used."""

@@ -1,6 +1,7 @@
 """torch.compile, a few layers at a time: all regions share one piece of code, so a deep model compiles no longer."""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
 import torch
@@ -15,8 +16,10 @@ from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
 
 MOST_LAYERS = 8
 """A region's call costs Python time, so several layers share one; its compilation takes longer with each of them."""
-OPTIONS: dict[str, str | int | bool] = {
+OPTIONS: dict[str, str | int | bool | Callable[..., object]] = {
     "cpp.enable_kernel_profile": True,  # generated kernels show in a profile by name
+    # Layers do not change once they are prepared; asking whether they did takes longer than a small kernel.
+    "guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe,
     "size_asserts": False,  # checks of what the guards have checked already, at every call of every kernel
     "alignment_asserts": False,
     "scalar_asserts": False,
@@ -29,25 +32,27 @@ class CompiledLayers(nn.Module):
     Inside, layers are numbered from 0 and see only their part of the cache, so that all regions are the same code.
     """
 
-    def __init__(self, layers: Sequence[Block], first: int) -> None:
+    def __init__(self, layers: Sequence[Block], first: int, model_key: str) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.first = first
+        self.model_key = model_key
         for number, layer in enumerate(layers):
             attention = layer.attn
             assert isinstance(attention, Attention | FusedAttention)
             attention.layer = number
         self.compiled = torch.compile(self._run, options=dict(OPTIONS))
 
-    def _run(self, x_BLD: Tensor, rope: Rope | None, mask: Mask, cache: AnyCache | None) -> Tensor:
+    def _run(self, model_key: str, x_BLD: Tensor, rope: Rope | None, mask: Mask, cache: AnyCache | None) -> Tensor:
+        assert model_key  # torch.compile guards what is read: one model never runs another one's code
         for layer in self.layers:
             x_BLD = layer(x_BLD, rope, mask, cache)
         return x_BLD
 
     def forward(self, x_BLD: Tensor, rope: Rope | None, mask: Mask, cache: AnyCache | None) -> Tensor:
         if cache is None:
-            return self.compiled(x_BLD, rope, mask, None)
-        return self.compiled(x_BLD, rope, mask, cache.part(self.first, len(self.layers)))
+            return self.compiled(self.model_key, x_BLD, rope, mask, None)
+        return self.compiled(self.model_key, x_BLD, rope, mask, cache.part(self.first, len(self.layers)))
 
 
 def region_size(n_layer: int) -> int:
@@ -106,8 +111,9 @@ class Compile(Fusion):
             replace_modules(model, lambda module: row_linear(module) if type(module) is nn.Linear else None)
         layers = blocks_of(model)
         size = region_size(len(layers))
+        model_key = uuid.uuid4().hex
         model.blocks = nn.ModuleList(
-            CompiledLayers(layers[first : first + size], first) for first in range(0, len(layers), size)
+            CompiledLayers(layers[first : first + size], first, model_key) for first in range(0, len(layers), size)
         )
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:

@@ -1,11 +1,11 @@
-"""A linear layer that takes the quickest plain kernel: for one BF16 row on a CPU that is the matrix-vector product."""
+"""A linear layer that can use the matrix-vector kernel for a single BF16 row on a CPU."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-_LIBRARY = torch.library.Library("gptscope", "DEF")
+_LIBRARY = torch.library.Library("gptscope", "FRAGMENT")
 _LIBRARY.define("row_product(Tensor weight, Tensor x) -> Tensor")
 _LIBRARY.impl("row_product", torch.mv, "CPU")
 _LIBRARY.impl("row_product", lambda weight, x: x.new_empty(weight.shape[0]), "Meta")
@@ -15,13 +15,16 @@ _LIBRARY.impl("row_product", lambda weight, x: x.new_empty(weight.shape[0]), "Me
 class RowLinear(nn.Linear):
     """`nn.Linear` for fused modules.
 
-    torch sends a BF16 product with a single row to oneDNN's general product with unpacked weights. Its matrix-vector
-    kernel reads the same weights at up to twice the bandwidth, and starts in a third of the time.
+    torch sends a BF16 product with a single row to oneDNN's general product with unpacked weights. On some CPUs (with
+    AMX) its matrix-vector kernel reads the same weights at up to twice the bandwidth, on others it is slower.
     """
+
+    by_rows = False
+    """Use the matrix-vector kernel for a single row; `choose_row_kernels` finds out whether it is quicker here."""
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         weight = self.weight
-        one_row = x_BLD.numel() == self.in_features
+        one_row = self.by_rows and x_BLD.numel() == self.in_features
         if one_row and x_BLD.dtype is torch.bfloat16 and x_BLD.device.type == "cpu" and not torch.is_grad_enabled():
             x_D = x_BLD.reshape(-1)
             compiling = torch.compiler.is_compiling()

@@ -123,8 +123,9 @@ def prepared(machine: Machine, tiny_model: Callable[[str], GPT]) -> Callable[...
 
 @pytest.fixture
 def pack_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the lever `packed_linear` pack tiny matrices too."""
+    """Let the lever `packed_linear` pack tiny matrices too, with oneDNN, whatever is quicker here."""
     monkeypatch.setattr("gptscope.models.fusion.packed_linear.LEAST_VALUES", 0)
+    monkeypatch.setattr("gptscope.models.fusion.packed_linear.quickest", lambda kernels, *_shape: kernels[0])
 
 
 @pytest.fixture(scope="session")

@@ -29,10 +29,10 @@ def test_all_means_every_fusion_for_the_workload_except_compile(machine: Machine
     assert set(skipped) == {"packed_linear"}
 
 
-def test_compile_is_applied_when_named_and_takes_the_place_of_packed_weights(machine: Machine) -> None:
+def test_compile_is_applied_when_named(machine: Machine) -> None:
     chosen, skipped = resolve_fusions(["all", "compile"], question(machine))
-    assert chosen == ("attention", "qkv", "mlp", "norm", "compile")
-    assert "torch.compile cannot trace packed weights" in skipped["packed_linear"]
+    assert chosen == ("attention", "qkv", "mlp", "norm", "packed_linear", "compile")
+    assert set(skipped) == {"optimizer"}
 
 
 @pytest.mark.parametrize("requested", [[], ["none"]])
@@ -56,15 +56,13 @@ def test_an_unknown_fusion_is_answered_with_the_names_that_exist(machine: Machin
         ("optimizer", {}, "only in train"),
         ("packed_linear", {"workload": "train"}, "only in prefill, decode, generate"),
         ("packed_linear", {"config": PRESETS["tiny"]}, "largest matrix has 32,768 weights"),
-        ("packed_linear", {"fusions": frozenset({"compile"})}, "cannot be used here"),
     ],
 )
 def test_a_fusion_asked_for_by_name_but_unavailable_is_refused_with_its_reason(
     name: str, changes: dict[str, object], reason: str, machine: Machine
 ) -> None:
-    also = list(changes.get("fusions", ()))
     with pytest.raises(LeverError, match=reason):
-        resolve_fusions([name, *also], question(machine, **changes))
+        resolve_fusions([name], question(machine, **changes))
 
 
 def test_compile_without_a_compiler_says_what_to_install(machine: Machine) -> None:
@@ -121,18 +119,20 @@ def test_weights_are_counted_once_and_halved_by_16_bits(prepared: Prepare) -> No
 
 
 @pytest.mark.usefixtures("pack_everything")
-def test_packed_copies_are_counted_where_the_plain_weights_stay(prepared: Prepare) -> None:
+def test_packed_copies_are_counted_where_the_plain_weights_stay(
+    prepared: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = prepared("llama").config
     matrix_bytes = 2 * (config.parameter_count - (2 * config.n_layer + 1) * config.d_model)
     tied_bytes = 2 * config.vocab_size * config.d_model
     packed = prepared("llama", "packed_linear", precision="bf16")
     # the embedding stays for looking tokens up, the output layer is a packed copy of it
     assert packed.weight_bytes == 2 * config.parameter_count + tied_bytes
-    in_fp32 = prepared("llama", "packed_linear")
+    assert prepared("llama", "packed_linear").weight_bytes == 4 * config.parameter_count + 2 * tied_bytes
     if torch.backends.mkl.is_available():  # MKL keeps both forms of everything
+        monkeypatch.setattr("gptscope.models.fusion.packed_linear.quickest", lambda *_shape: "mkl")
+        in_fp32 = prepared("llama", "packed_linear")
         assert in_fp32.weight_bytes == 4 * config.parameter_count + 2 * matrix_bytes
-    not_decoding = prepared("llama", "packed_linear", workload="prefill")
-    assert not_decoding.weight_bytes == 4 * config.parameter_count + 2 * tied_bytes
 
 
 def test_warnings_of_the_chosen_levers_are_kept(machine: Machine, tiny_model: Callable[[str], GPT]) -> None:

@@ -30,7 +30,12 @@ def _forget_compiled_code() -> None:
 def trace_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trace and guard as torch.compile does, but generate no code, which takes most of the time."""
     compile_really = torch.compile
-    monkeypatch.setattr("torch.compile", lambda function, options: compile_really(function, backend="aot_eager"))
+
+    def trace(function: Callable[..., torch.Tensor], options: dict[str, object]) -> Callable[..., torch.Tensor]:
+        kept = {"guard_filter_fn": options["guard_filter_fn"]}
+        return compile_really(function, backend="aot_eager", options=kept)
+
+    monkeypatch.setattr("torch.compile", trace)
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +94,28 @@ def test_all_layers_share_one_region(prepared: Prepare, text_BL: torch.Tensor, m
     assert len(model.model.blocks) == 2
     _, regions = greedy(model, text_BL, 4)
     assert regions[-1] == 2, "not four: the second layer runs the first one's code"
+
+
+@pytest.mark.usefixtures("trace_only")
+def test_models_of_the_same_sizes_never_run_each_others_code(prepared: Prepare, text_BL: torch.Tensor) -> None:
+    for name in ("llama", "llama3", "qwen2"):  # they differ in things that no tensor's shape shows
+        for fusions in ((), ("mlp",), ("attention", "qkv")):
+            compiled = prepared(name, *fusions, "compile")
+            assert (compiled.logits(text_BL) - prepared(name).logits(text_BL)).abs().max() < 1e-4, (name, fusions)
+            assert compiled.regions == 1
+
+
+@pytest.mark.usefixtures("trace_only", "pack_everything")
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_packed_weights_take_part_in_the_shared_region(
+    family: str, prepared: Prepare, text_BL: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gptscope.models.fusion.compile.MOST_LAYERS", 1)
+    fusions = ("attention", "qkv", "mlp", "norm", "packed_linear")
+    expected, _ = greedy(prepared(family, kv_cache="static"), text_BL, 6)
+    found, regions = greedy(prepared(family, *fusions, "compile", kv_cache="static"), text_BL, 6)
+    assert torch.equal(found, expected)
+    assert regions[-1] == 2, "the second layer runs the first one's code, with its own weights"
 
 
 @pytest.mark.usefixtures("trace_only")
