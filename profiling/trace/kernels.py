@@ -77,22 +77,22 @@ def _costs_of_work(trace: Trace, work: Work, costs: TraceCosts) -> dict[int, tup
     (0, 0): it was counted there.
     """
     chosen: dict[int, int] = {}
-    part_of: dict[int, int] = {}
-    for entry, owner in enumerate(work.owner.tolist()):
-        operator = costs.covered_by.get(owner, owner)
-        if operator not in costs.costs:
-            continue
-        part_of[entry] = operator
+    operators = np.where(work.owner >= 0, costs.counted_at[work.owner], -1)
+    part_of = {int(entry): int(operators[entry]) for entry in np.flatnonzero(operators >= 0)}
+    for entry, operator in part_of.items():
         best = chosen.get(operator)
         if work.device == "cpu":
-            if owner == operator:
+            if int(work.owner[entry]) == operator:
                 chosen[operator] = entry
         elif best is None or work.self_ns[entry] > work.self_ns[best]:
             chosen[operator] = entry
     result: dict[int, tuple[int | None, int | None]] = {}
     for entry, operator in part_of.items():
-        cost = costs.costs[operator]
-        result[entry] = (cost.bytes, cost.flops) if chosen.get(operator) == entry else (0, 0)
+        if chosen.get(operator) == entry:
+            n_bytes, flops = int(costs.bytes[operator]), int(costs.flops[operator])
+            result[entry] = (None if n_bytes < 0 else n_bytes, None if flops < 0 else flops)
+        else:
+            result[entry] = (0, 0)
     recorded = trace.moved_bytes[work.row]
     for entry in np.flatnonzero(recorded >= 0).tolist():  # copies and fills: the device counted, no model is needed
         result[entry] = (int(recorded[entry]), None)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from gptscope.profiling.trace.table import GENERATED_PREFIX
 
 _LAYER = re.compile(r"^((?:\w+\.)*?(?:blocks|layers|h))\.\d+(?=\.|$)")
+_NUMBERED_CLASS = re.compile(r"(?<![^.])([A-Z]\w*?)_\d+(?=\.|$)")
 TYPE_NAMES: dict[str, str] = {
     "float": "fp32",
     "double": "fp64",
@@ -27,8 +28,11 @@ _CUTLASS = re.compile(r"(cutlass_\w+|sm\d+_xmma_\w+|nvjet_\w+|Cijk_\w+|ampere_\w
 
 
 def collapse_layers(module: str) -> str:
-    """`blocks.3.mlp.down` -> `blocks.*.mlp.down`, so that a person sees one row for all layers."""
-    return _LAYER.sub(r"\1.*", module)
+    """`blocks.3.mlp.down` -> `blocks.*.mlp.down`, so that a person sees one row for all layers.
+
+    Paths of Python's own records name classes with running numbers: `GPT_0.Block_3.Linear_7` -> `GPT.Block.Linear`.
+    """
+    return _NUMBERED_CLASS.sub(r"\1", _LAYER.sub(r"\1.*", module))
 
 
 def module_tail(module: str) -> str:

@@ -40,11 +40,32 @@ def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns
     closed = np.searchsorted(np.sort(ends[long]), begins, side="right")
     depth = opened - closed
     parent = _parents(depth, long)
-    inside = parent >= 0
-    crossing = bool((ends[inside] > ends[parent[inside]]).any())
-    if crossing:
-        parent, depth = _parents_with_stack(begins, ends, long)
-    return NestedRows(order, parent, depth.astype(np.int32), crossing)
+    inside = np.flatnonzero(parent >= 0)
+    crossing = inside[ends[inside] > ends[parent[inside]]]
+    of_order = track[order]
+    for one in np.unique(of_order[crossing]):
+        places = np.flatnonzero(of_order == one)  # one run, because tracks lie one after another
+        found, depth[places] = _parents_with_stack(begins[places], ends[places], long[places])
+        parent[places] = np.where(found >= 0, found + places[0], -1)
+    return NestedRows(order, parent, depth.astype(np.int32), crossing.size > 0)
+
+
+def nearest(stops: npt.NDArray[np.bool_], parent: Int64) -> Int64:
+    """For every position the nearest stop at or above it along `parent`, -1 for none."""
+    size = parent.size
+    up = np.where(stops, np.arange(size), np.where(parent >= 0, parent, size))
+    up = np.append(up, size)  # the place above the topmost
+    while True:
+        further = up[up]
+        if np.array_equal(further, up):
+            return np.where(up[:size] < size, up[:size], -1)
+        up = further
+
+
+def above(stops: npt.NDArray[np.bool_], parent: Int64) -> Int64:
+    """For every position the nearest stop strictly above it, -1 for none."""
+    found = nearest(stops, parent)
+    return np.where(parent >= 0, found[parent], -1)
 
 
 def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:

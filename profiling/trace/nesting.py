@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gptscope.profiling.trace.nested import above, nearest, nest_rows
 from gptscope.profiling.trace.table import Bools, Int64, Trace
 
 MODULE_PREFIX = "module: "
 """Ranges with such names are what the worker records around every module's forward pass."""
+PYTHON_MODULE_PREFIX = "nn.Module: "
+"""Calls of modules as `with_modules` or `with_stack` record them, by class and number."""
 OPTIMIZER_PREFIXES = ("Optimizer.step#", "Optimizer.zero_grad#", MODULE_PREFIX + "optimizer")
 
 
@@ -25,6 +28,8 @@ class Nesting:
     in_optimizer: Bools
     order: Int64
     """Operators and annotations, outer before inner, thread by thread."""
+    module_calls: Int64
+    """Rows that are calls of a module, as recorded around its forward pass."""
 
 
 def nest(trace: Trace) -> Nesting:
@@ -33,65 +38,64 @@ def nest(trace: Trace) -> Nesting:
     Backward operators carry the sequence number of the forward operator that asked for them, and get its module.
     """
     is_op = trace.operators() & ~trace.unfinished
-    scopes = trace.annotations() | trace.named_like(MODULE_PREFIX)
+    of_module = trace.named_like(MODULE_PREFIX) | (
+        trace.named_like(PYTHON_MODULE_PREFIX) & trace.in_categories("python_function")
+    )
+    scopes = trace.annotations() | of_module
+    is_op &= ~of_module
     rows = np.flatnonzero(is_op | scopes)
-    order = rows[np.lexsort((rows, -trace.duration_ns[rows], trace.start_ns[rows], trace.track[rows]))]
-    modules, scope_of_name = _scopes(trace)
+    nested = nest_rows(trace.track[rows], trace.start_ns[rows], trace.duration_ns[rows])
+    order, up = rows[nested.order], nested.parent
+    op_up = above(is_op[order], up)
     size = len(trace)
-    parent, inside = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    module, optimizer = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
-    _walk(trace, order, is_op & ~trace.named_like(MODULE_PREFIX), scope_of_name, parent, inside, module, optimizer)
+    parent = np.full(size, -1, dtype=np.int64)
+    parent[order] = np.where(op_up >= 0, order[op_up], -1)
+    optimizing = trace.named_like(*OPTIMIZER_PREFIXES)
+    in_optimizer = np.zeros(size, dtype=bool)
+    in_optimizer[order] = nearest(optimizing[order], up) >= 0
+    modules, numbers = _module_numbers(trace, order, up, of_module & ~optimizing)
+    holder = nearest(numbers > 0, up)
+    module = np.zeros(size, dtype=np.int64)
+    module[order] = np.where(holder >= 0, numbers[holder], 0)
     _backward_modules(trace, order, parent, module)
-    self_ns = np.where(is_op, np.maximum(trace.duration_ns - inside, 0), 0)
+    self_ns = _self_times(trace, order, op_up, up, is_op)
     _merge_same_names(trace, order[is_op[order]], parent, self_ns)
-    return Nesting(parent, self_ns, module, modules, optimizer, order)
+    return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0])
 
 
-def _scopes(trace: Trace) -> tuple[list[str], list[int]]:
-    """Module paths (the first is empty), and for every name: its module's number, 0 for none, -1 for the optimizer."""
-    modules, numbers = [""], []
-    for name in trace.names:
-        if name.startswith(OPTIMIZER_PREFIXES):
-            numbers.append(-1)
-        elif name.startswith(MODULE_PREFIX):
-            numbers.append(len(modules))
-            modules.append(name.removeprefix(MODULE_PREFIX))
+def _self_times(trace: Trace, order: Int64, op_up: Int64, up: Int64, is_op: Bools) -> Int64:
+    """Durations without what the operators inside take; one that outlasts what it lies in counts up to there."""
+    inside = np.zeros(len(trace), dtype=np.int64)
+    end = trace.end_ns[order]
+    child = np.flatnonzero((op_up >= 0) & is_op[order])
+    taken = np.minimum(end[child], end[up[child]]) - trace.start_ns[order[child]]
+    np.add.at(inside, order[op_up[child]], taken)
+    return np.where(is_op, np.maximum(trace.duration_ns - inside, 0), 0)
+
+
+def _module_numbers(trace: Trace, order: Int64, up: Int64, of_module: Bools) -> tuple[list[str], Int64]:
+    """Module paths (the first is empty), and for every place in `order` its own module's number, 0 for none.
+
+    Our scopes hold the path; Python's calls hold class and number, and the path is that of the calls around them.
+    """
+    numbers = np.zeros(order.size, dtype=np.int64)
+    known: dict[str, int] = {"": 0}
+    paths = [""]
+    calls = np.flatnonzero(of_module[order])
+    holder = above(of_module[order], up)[calls]
+    for place, outer in zip(calls.tolist(), holder.tolist(), strict=True):  # outer ones come first
+        name = trace.names[trace.name[order[place]]]
+        if name.startswith(MODULE_PREFIX):
+            path = name.removeprefix(MODULE_PREFIX)
         else:
-            numbers.append(0)
-    return modules, numbers
-
-
-def _walk(
-    trace: Trace,
-    order: Int64,
-    is_op: Bools,
-    scope_of_name: list[int],
-    parent: Int64,
-    inside: Int64,
-    module: Int64,
-    optimizer: Bools,
-) -> None:
-    """Go through each thread with a stack of open ranges, filling the last four columns."""
-    starts, ends = trace.start_ns[order].tolist(), trace.end_ns[order].tolist()
-    tracks, names, ops = trace.track[order].tolist(), trace.name[order].tolist(), is_op[order].tolist()
-    stack: list[tuple[int, int, int, bool]] = []  # end, innermost operator, module, inside the optimizer
-    thread = None
-    for row, start, end, track, name, op in zip(order.tolist(), starts, ends, tracks, names, ops, strict=True):
-        if track != thread:
-            stack, thread = [], track
-        while stack and stack[-1][0] <= start:
-            stack.pop()
-        outer_end, outer, scope, optimizing = stack[-1] if stack else (end, -1, 0, False)
-        own = scope_of_name[name]
-        optimizing = optimizing or own == -1
-        scope = own if own > 0 else scope
-        module[row], optimizer[row], parent[row] = scope, optimizing, outer
-        if op:
-            if outer >= 0:
-                inside[outer] += min(end, outer_end) - start
-            stack.append((end, row, scope, optimizing))
-        else:
-            stack.append((min(end, outer_end), outer, scope, optimizing))
+            own = name.removeprefix(PYTHON_MODULE_PREFIX)
+            around = paths[numbers[outer]] if outer >= 0 else ""
+            path = f"{around}.{own}" if around else own
+        if path not in known:
+            known[path] = len(paths)
+            paths.append(path)
+        numbers[place] = known[path]
+    return paths, numbers
 
 
 def _merge_same_names(trace: Trace, operators: Int64, parent: Int64, self_ns: Int64) -> None:
@@ -102,12 +106,12 @@ def _merge_same_names(trace: Trace, operators: Int64, parent: Int64, self_ns: In
     inner = operators[parent[operators] >= 0]
     only_child = np.bincount(parent[inner], minlength=parent.size) == 1
     into = np.arange(parent.size)
-    for row in inner[trace.name[inner] == trace.name[parent[inner]]].tolist():
+    same = (trace.name[inner] == trace.name[parent[inner]]) & only_child[parent[inner]]
+    for row in inner[same].tolist():
         caller = int(parent[row])
-        if only_child[caller]:
-            into[row] = into[caller]
-            self_ns[into[caller]] += self_ns[row]
-            self_ns[row] = 0
+        into[row] = into[caller]
+        self_ns[into[caller]] += self_ns[row]
+        self_ns[row] = 0
     parent[inner] = into[parent[inner]]
 
 
@@ -118,19 +122,17 @@ def _backward_modules(trace: Trace, order: Int64, parent: Int64, module: Int64) 
     number the one that started last made the node (the rule of Kineto's own forward-backward arrows).
     """
     sequence, forward_thread = trace.sequence[order], trace.forward_thread[order]
-    forward = (sequence >= 0) & (forward_thread <= 0)
-    made: dict[int, int] = {}
-    for row in order[forward][np.argsort(trace.start_ns[order[forward]], kind="stable")].tolist():
-        made[int(trace.sequence[row])] = int(module[row])
-    if not made:
+    forward = order[(sequence >= 0) & (forward_thread <= 0)]
+    backward = order[(forward_thread > 0) & (module[order] == 0)]
+    if not forward.size or not backward.size:
         return
-    adopted = np.zeros(module.size, dtype=bool)
-    for row in order.tolist():
-        if module[row]:
-            continue
-        if trace.forward_thread[row] > 0:
-            module[row] = made.get(int(trace.sequence[row]), 0)
-            adopted[row] = True
-        elif parent[row] >= 0 and adopted[parent[row]]:
-            module[row] = module[parent[row]]
-            adopted[row] = True
+    last_first = forward[np.argsort(trace.start_ns[forward], kind="stable")][::-1]
+    numbers, position = np.unique(trace.sequence[last_first], return_index=True)
+    found = np.minimum(np.searchsorted(numbers, trace.sequence[backward]), numbers.size - 1)
+    known = numbers[found] == trace.sequence[backward]
+    module[backward] = np.where(known, module[last_first[position[found]]], 0)
+    adopter = np.zeros(module.size, dtype=bool)
+    adopter[backward] = True
+    orphans = order[(module[order] == 0) & ~adopter[order]]
+    by = nearest(adopter, parent)[orphans]
+    module[orphans] = np.where(by >= 0, module[by], 0)

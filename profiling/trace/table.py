@@ -1,6 +1,6 @@
 """A trace as columns: one row per event with a duration, exact nanoseconds, texts stored once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -142,7 +142,11 @@ class Trace:
 
     def named_like(self, *prefixes: str) -> Bools:
         """Which rows have a name with one of these prefixes."""
-        return self._lookup(np.array([n.startswith(prefixes) for n in self.names], dtype=bool), self.name)
+        return self.named_so(lambda name: name.startswith(prefixes))
+
+    def named_so(self, fits: Callable[[str], bool]) -> Bools:
+        """Which rows have a name that fits; asked once per name."""
+        return self._lookup(np.array([fits(n) for n in self.names], dtype=bool), self.name)
 
     def _lookup(self, table: Bools, column: Int32) -> Bools:
         return table[column] if table.size else np.zeros(column.size, dtype=bool)

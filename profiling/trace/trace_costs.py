@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from gptscope.profiling.trace.nested import above, nearest
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.op_costs import WRAPPERS, has_model, operator_cost
 from gptscope.profiling.trace.op_inputs import Cost, Inputs, Tensor, parse_inputs
-from gptscope.profiling.trace.table import Trace
+from gptscope.profiling.trace.table import Bools, Int64, Trace
 
 _LOOK_AHEAD = 24
 """How many later operators may tell the type of a tensor list by using its result."""
@@ -15,11 +18,14 @@ _LISTS = ("aten::cat", "aten::_fused_adam_", "aten::_fused_adamw_")
 
 @dataclass(frozen=True, slots=True)
 class TraceCosts:
-    """Costs by row of the trace; a row that is missing has no modelled cost of its own."""
+    """Costs by row of the trace."""
 
-    costs: dict[int, Cost]
-    covered_by: dict[int, int]
-    """Operator inside a costed one -> that one, which counts for both."""
+    bytes: Int64
+    """-1: not modelled."""
+    flops: Int64
+    """-1: not modelled; also where only the bytes are known."""
+    counted_at: Int64
+    """The row whose cost stands for a row: itself, or the costed operator around it; -1 for none."""
 
 
 class CallInputs:
@@ -40,42 +46,73 @@ class CallInputs:
 
 def trace_costs(trace: Trace, nesting: Nesting) -> TraceCosts:
     """Cost every modelled operator once: what runs inside it is part of it, a wrapper yields to what it wraps."""
+    size = len(trace)
+    n_bytes, flops = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
+    modelled = trace.named_so(has_model)
+    rows = nesting.order[modelled[nesting.order]]
+    costed = _cost_rows(trace, nesting, rows, n_bytes, flops)
+    wrapping = trace.named_so(WRAPPERS.__contains__)
+    parent = nesting.parent
+    inner = costed & ~wrapping
+    outermost = inner & (above(inner, parent) < 0)
+    # A wrapper counts where nothing around it, and nothing that counts inside it, does.
+    wrappers = np.flatnonzero(costed & wrapping & (nearest(outermost, parent) < 0))
+    counted = outermost.copy()
+    counted[_innermost_wrappers(wrappers, np.flatnonzero(outermost), parent)] = True
+    n_bytes[~counted], flops[~counted] = -1, -1
+    return TraceCosts(n_bytes, flops, nearest(counted, parent))
+
+
+def _innermost_wrappers(wrappers: Int64, outermost: Int64, parent: Int64) -> Int64:
+    """Wrappers with no costed operator inside, and of those that lie in each other the inner ones."""
+    holds = np.zeros(parent.size, dtype=bool)
+    for rows in (outermost, wrappers):
+        at = np.unique(parent[rows])
+        at = at[at >= 0]
+        while at.size:
+            at = at[~holds[at]]
+            holds[at] = True
+            at = np.unique(parent[at])
+            at = at[at >= 0]
+    return wrappers[~holds[wrappers]]
+
+
+def _cost_rows(trace: Trace, nesting: Nesting, rows: Int64, n_bytes: Int64, flops: Int64) -> Bools:
+    """Fill in the costs of modelled operators, one model call per different call; which rows have one."""
+    costed = np.zeros(len(trace), dtype=bool)
+    if not rows.size:
+        return costed
     inputs = CallInputs(trace)
     list_types = _ListTypes(trace, nesting, inputs)
-    costs: dict[int, Cost] = {}
-    covered_by: dict[int, int] = {}
-    known: dict[tuple[int, int, int, int, str | None], Cost | None] = {}
-
-    def cost_of(row: int) -> Cost | None:
+    keys = np.stack([trace.name[rows], trace.shapes[rows], trace.types[rows], trace.values[rows]], axis=1)
+    calls, first, kind = distinct(keys)
+    costs: list[Cost | None] = []
+    for place in first.tolist():
+        row = int(rows[place])
         name = trace.names[trace.name[row]]
-        list_dtype = list_types.of(row) if name in _LISTS else None
-        key = (int(trace.name[row]), int(trace.shapes[row]), int(trace.types[row]), int(trace.values[row]), list_dtype)
-        if key not in known:
-            call = inputs.of(row, list_dtype)
-            known[key] = None if call is None else operator_cost(name, call, trace.parsed(int(trace.values[row])))
-        return known[key]
+        call = inputs.of(row, list_types.of(row) if name in _LISTS else None)
+        costs.append(None if call is None else operator_cost(name, call, trace.parsed(int(trace.values[row]))))
+    assert len(costs) == calls
+    some = np.array([c is not None for c in costs], dtype=bool)
+    of_bytes = np.array([_known(c.bytes) if c else -1 for c in costs], dtype=np.int64)
+    of_flops = np.array([_known(c.flops) if c else -1 for c in costs], dtype=np.int64)
+    n_bytes[rows], flops[rows], costed[rows] = of_bytes[kind], of_flops[kind], some[kind]
+    return costed
 
-    operators = [row for row in nesting.order.tolist() if has_model(trace.names[trace.name[row]])]
-    modelled = set(operators)
-    parents = nesting.parent
-    for row in nesting.order.tolist():
-        parent = int(parents[row])
-        owner = covered_by.get(parent, parent if parent in costs else -1) if parent >= 0 else -1
-        if owner >= 0:
-            covered_by[row] = owner
-        elif row in modelled and trace.names[trace.name[row]] not in WRAPPERS:
-            cost = cost_of(row)
-            if cost is not None:
-                costs[row] = cost
-    holds_cost: set[int] = set()
-    for row in reversed(nesting.order.tolist()):
-        if row not in costs and row in modelled and row not in covered_by and row not in holds_cost:
-            cost = cost_of(row)
-            if cost is not None:
-                costs[row] = cost
-        if (row in costs or row in holds_cost) and parents[row] >= 0:
-            holds_cost.add(int(parents[row]))
-    return TraceCosts(costs, covered_by)
+
+def _known(number: int | None) -> int:
+    """A count that fits into 64 bits; -1 for unknown, and for shapes that no memory holds."""
+    return number if number is not None and 0 <= number < 2**62 else -1
+
+
+def distinct(keys: Int64) -> tuple[int, Int64, Int64]:
+    """Different rows of a matrix of keys: how many, the first place of each, and for every row its number."""
+    code = np.zeros(len(keys), dtype=np.int64)
+    for column in keys.T:
+        values, number = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(values) + number, return_inverse=True)[1]
+    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    return len(first), first, number
 
 
 class _ListTypes:
@@ -88,9 +125,8 @@ class _ListTypes:
     def __init__(self, trace: Trace, nesting: Nesting, inputs: CallInputs) -> None:
         self._trace, self._inputs = trace, inputs
         self._order = nesting.order
-        self._place: dict[int, int] | None = None
+        self._place: Int64 | None = None
         self._gradients: dict[tuple[int, ...], set[str]] | None = None
-        self._known: dict[tuple[int, int], str | None] = {}
 
     def of(self, row: int) -> str | None:
         """The type, or None when the trace does not tell."""
@@ -99,21 +135,22 @@ class _ListTypes:
             return None
         if self._trace.names[self._trace.name[row]] != "aten::cat":
             return self._of_gradients(shapes[0])
-        key = (int(self._trace.shapes[row]), int(self._trace.values[row]))
-        if self._known.get(key) is None:
-            self._known[key] = self._of_result(row, shapes[0])
-        return self._known[key]
+        trace = self._trace
+        alike = (trace.name == trace.name[row]) & (trace.shapes == trace.shapes[row])
+        for one in np.flatnonzero(alike & (trace.values == trace.values[row]))[:_LOOK_AHEAD].tolist():
+            found = self._of_result(one, shapes[0])
+            if found is not None:
+                return found
+        return None
 
     def _of_gradients(self, sizes: list[Any]) -> str | None:
         if self._gradients is None:
             self._gradients = {}
-            names = [i for i, n in enumerate(self._trace.names) if n == "torch::autograd::AccumulateGrad"]
-            for row in self._order.tolist():
-                if self._trace.name[row] in names:
-                    call = self._inputs.of(row) or []
-                    for one in call:
-                        if isinstance(one, Tensor):
-                            self._gradients.setdefault(one.dims, set()).add(one.dtype)
+            rows = self._order[self._trace.named_like("torch::autograd::AccumulateGrad")[self._order]]
+            for row in rows.tolist():
+                for one in self._inputs.of(row) or []:
+                    if isinstance(one, Tensor):
+                        self._gradients.setdefault(one.dims, set()).add(one.dtype)
         found = set().union(*(self._gradients.get(tuple(s), set()) for s in sizes if isinstance(s, list)))
         return next(iter(found)) if len(found) == 1 else None
 
@@ -126,8 +163,9 @@ class _ListTypes:
         except (TypeError, ValueError, IndexError, ZeroDivisionError):
             return None
         if self._place is None:
-            self._place = {r: i for i, r in enumerate(self._order.tolist())}
-        place = self._place[row]
+            self._place = np.full(len(self._trace), -1, dtype=np.int64)
+            self._place[self._order] = np.arange(self._order.size)
+        place = int(self._place[row])
         end = self._trace.start_ns[row] + self._trace.duration_ns[row]
         for later in self._order[place + 1 : place + 1 + _LOOK_AHEAD].tolist():
             if self._trace.track[later] != self._trace.track[row] or self._trace.start_ns[later] < end:
