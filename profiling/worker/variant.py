@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import psutil
 import torch
 from torch import Tensor
 
@@ -13,6 +12,7 @@ from gptscope.models.levers import LeverContext
 from gptscope.models.loaders import ModelDescription, Tokenizer, describe_model, load_model
 from gptscope.models.precision import RECIPES
 from gptscope.models.prepare import PreparedModel, prepare, resolve_fusions
+from gptscope.profiling import processes
 from gptscope.profiling.experiment import Variant, Workload, variant_name
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import LoadVariant, MachineInfo, ModelLoaded, RunStarted, StepKind
@@ -118,7 +118,7 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     work = command.experiment.workload
     variant = command.experiment.variants[command.variant_index]
     place = _announce(command, variant, output, environment)
-    start_s = time.time() - psutil.Process().create_time()
+    start_s = processes.own_age_s()
     begun_s = time.monotonic()
     if work.prompt is not None and work.kind != "generate":
         output.warn(f"The prompt is not used: the workload {work.kind} reads {work.context} tokens of its own.")

@@ -151,3 +151,13 @@ def test_memory_use_of_a_process_knows_its_peak():
     assert resident < before + size // 2
     assert peak > before + size // 2
     assert processes.memory_use(2**22 + 1) is None
+
+
+def test_a_process_knows_its_age_to_a_few_hundredths_of_a_second() -> None:
+    code = "from gptscope.profiling.processes import own_age_s; print(own_age_s())"
+    ages = []
+    for _ in range(2):
+        begun_s = time.monotonic()
+        age_s = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        ages.append((age_s, time.monotonic() - begun_s))
+    assert all(0 < age_s <= waited_s + 0.03 for age_s, waited_s in ages), ages
