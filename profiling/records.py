@@ -9,11 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from gptscope.profiling.experiment import Experiment, OptionValue, Variant, Workload
+from gptscope.profiling.experiment import DEFAULT_SEED, Experiment, OptionValue, Variant, Workload
 
 SCHEMA_VERSION = 1
 
-Phase = Literal["start", "fetch", "load", "compile", "warmup", "measure", "profile", "evaluate", "peaks"]
+Phase = Literal["start", "fetch", "load", "compile", "warmup", "measure", "profile", "evaluate", "peaks", "train"]
 StepKind = Literal["train", "prefill", "decode"]
 FailureKind = Literal[
     "usage",  # the request cannot be run as asked
@@ -192,6 +192,28 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
     throttle_reasons: tuple[str, ...] = ()
     dram_active_percent: float | None = None
     """Hardware counter (GPM), Hopper and newer."""
+
+
+class ScaleSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor of one layer over its steps (training) or calls (inference); long ones have steps left out."""
+
+    layer: str
+    tensor: Literal["input", "weight", "grad"]
+    largest: float
+    """The number format's largest value: where amax times scale is above it, values were clipped."""
+    steps: tuple[int, ...]
+    amax: tuple[float, ...]
+    """Largest magnitude."""
+    scale: tuple[float, ...]
+    """What values were multiplied by before they were rounded; the smallest where rows or blocks have their own."""
+
+
+class TextScore(msgspec.Struct, frozen=True, kw_only=True):
+    """How well a model predicts a text."""
+
+    perplexity: float | None
+    error: float | None
+    """Standard error."""
 
 
 # ------------------------------------------------------------------------------------------- records, to the client
@@ -477,6 +499,8 @@ class Quality(Message, frozen=True):
     forced_changes: int = 0
     """Of these: tokens that the baseline finds really worse."""
     prompts: tuple[PromptComparison, ...] = ()
+    text_tokens: int = 0
+    """Tokens of the whole text, of which the first `tokens` and the prompts were used; 0: unknown."""
 
 
 class ModuleError(msgspec.Struct, frozen=True, kw_only=True):
@@ -523,6 +547,14 @@ class LayerErrors(Message, frozen=True):
     """How long the map took."""
 
 
+class ScaleHistory(Message, frozen=True):
+    """How large the tensors of narrow layers were, and their scales, since the run's last record of this kind."""
+
+    run_id: str
+    recipe: str
+    series: tuple[ScaleSeries, ...]
+
+
 class Failure(Message, frozen=True):
     """Something asked for did not happen: what, why, what to do, in `message`; nothing measured is lost."""
 
@@ -567,6 +599,32 @@ class ModelFetched(Message, frozen=True):
     sha256: str | None = None
 
 
+class FineTuned(Message, frozen=True):
+    """Answer to `FineTune`: what was trained, and what it brought."""
+
+    request: "FineTune"
+    folder: str
+    """Where the model is now, as a Hugging Face folder."""
+    trained: tuple[str, ...]
+    """Paths of the linear layers that were trained."""
+    losses: tuple[float, ...]
+    """Of each step, before its update."""
+    seconds: float
+    """The training alone."""
+    tokens: int
+    """Of the evaluation text that the scores are about."""
+    original: TextScore
+    """The model as it was, not quantized."""
+    quantized_before: TextScore
+    quantized_after: TextScore
+    after: TextScore
+    """The trained model, not quantized."""
+    change: TextScore
+    """Perplexity of the quantized model after minus before, its error from the same pieces of text."""
+    text: str
+    """What it was trained on."""
+
+
 class Bye(Message, frozen=True):
     """Last record of every process that ends as planned; an end without it is a crash."""
 
@@ -593,11 +651,13 @@ Record = (
     | Peaks
     | Quality
     | LayerErrors
+    | ScaleHistory
     | Failure
     | RunFinished
     | ExperimentFinished
     | ModelInspected
     | ModelFetched
+    | FineTuned
     | Bye
 )
 
@@ -639,6 +699,42 @@ class FetchModel(Message, frozen=True):
     """Download a catalogue entry or hub model into the cache; answer with `Progress`…, `ModelFetched` or `Failure`."""
 
     model: str
+
+
+class FineTune(Message, frozen=True):
+    """Train a model for a recipe and save it; answer with `Progress`…, `FineTuned` or `Failure`.
+
+    `qat` trains all linear layers, `targeted` only the `layers` ones whose quantization changes the prediction most.
+    Both see the recipe's rounding in every forward pass (fake quantization with straight-through gradients).
+    """
+
+    model: str
+    folder: str
+    """Where to save; must not exist or be empty."""
+    mode: Literal["qat", "targeted"] = "qat"
+    recipe: str = "int8-static"
+    options: dict[str, OptionValue] = {}
+    """Of the recipe."""
+    steps: int = 200
+    lr: float = 2e-5
+    layers: int = 3
+    goal: Literal["original", "text"] = "original"
+    """What is learnt: to predict as the unquantized model did, or the text itself."""
+    text: str | None = None
+    """A text file on the machine that trains; None: the text that comes with gptscope."""
+    batch: int = 8
+    context: int = 128
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` saying which number is impossible and what to give instead."""
+        for name, least in (("steps", 1), ("layers", 1), ("batch", 1), ("context", 2)):
+            value = getattr(self, name)
+            if value < least:
+                raise ValueError(f"{name} is {value}, but it must be {least} or more.")
+        if not 0.0 < self.lr <= 1.0:
+            raise ValueError(f"The learning rate is {self.lr:g}, but it must be above 0 and at most 1; 2e-5 is usual.")
 
 
 class Shutdown(Message, frozen=True):
@@ -713,6 +809,7 @@ Command = (
     | MeasurePeaks
     | InspectModel
     | FetchModel
+    | FineTune
     | Shutdown
     | LoadVariant
     | WarmUp
@@ -744,6 +841,8 @@ class Logits(Message, frozen=True):
     targets: tuple[int, ...]
     """The true next token of each row in this piece."""
     offset_row: int
+    text_tokens: int = 0
+    """Tokens of the whole text, also of what lies in no window."""
 
 
 class GreedyTokens(Message, frozen=True):

@@ -27,6 +27,7 @@ _VERBS: dict[Phase, str] = {
     "profile": "Profiling",
     "evaluate": "Comparing output",
     "peaks": "Measuring this machine's peaks",
+    "train": "Training",
 }
 
 

@@ -12,6 +12,7 @@ PHASE_SENTENCES = {
     "profile": "Recording a kernel profile; the headline numbers are done.",
     "evaluate": "Comparing the output with the baseline's.",
     "peaks": "Measuring this machine's memory bandwidth and arithmetic.",
+    "train": "Fine-tuning for a recipe, whose rounding every step sees.",
 }
 
 

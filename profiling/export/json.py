@@ -15,6 +15,7 @@ Top level, in this order; new fields may be added, none is renamed or removed wh
     samples          list of batches: phase, kind, slice, attempt, start_ns, duration_ns, tokens, context, loss
     profile          steps, overhead, wall_us, busy_us, device, notes, kernels (records `KernelRow`),
                      operators (records `OperatorRow`)
+    scales           of narrow recipes: per layer and tensor, largest magnitudes and scales (records `ScaleSeries`)
     evidence         per lever: in_effect (true, false, null = the profile cannot tell), sentence
     quality          against the baseline, null when it was not compared
     peaks            ceilings of the machine
@@ -44,6 +45,7 @@ from gptscope.profiling.records import (
     Quality,
     Record,
     RunStarted,
+    ScaleHistory,
     SliceDone,
     StepSamples,
 )
@@ -92,6 +94,7 @@ def run_document(records: Iterable[Record], run_id: str | None = None) -> dict[s
         "samples": _samples(own),
         "profile": profile,
         "evidence": run.evidence.items if run.evidence is not None else (),
+        "scales": [one for r in own if isinstance(r, ScaleHistory) for one in r.series],
         "quality": next((r for r in own if isinstance(r, Quality)), None),
         "peaks": run.peaks,
         "text": "".join(r.text for r in own if isinstance(r, GeneratedText)),
