@@ -2,7 +2,9 @@
 
 from gptscope.models.levers import KernelFact
 
-LINEAR_OPS = frozenset({"aten::addmm", "aten::mm", "aten::addmv_", "mkldnn::_linear_pointwise", "mkl::_mkl_linear"})
+INT8_OPS = frozenset({"aten::_int_mm", "aten::_weight_int8pack_mm"})
+"""CPU operators that multiply by INT8 weights: INT8 by INT8, and BF16 by INT8."""
+LINEAR_OPS = INT8_OPS | {"aten::addmm", "aten::mm", "aten::addmv_", "mkldnn::_linear_pointwise", "mkl::_mkl_linear"}
 """CPU operators that multiply activations by a weight matrix (the innermost ones, so that each product counts once)."""
 BATCHED_OPS = frozenset({"aten::bmm", "aten::baddbmm"})
 """CPU operators that multiply activations with each other: the two products of textbook attention."""

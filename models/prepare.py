@@ -105,8 +105,8 @@ class PreparedModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type of the weights, and of the KV cache."""
-        return RECIPES[self.context.precision].weight_dtype(training=self.context.training)
+        """Type of activations, and of the KV cache."""
+        return RECIPES[self.context.precision].compute_dtype(self.context)
 
     @property
     def compile_s(self) -> float:

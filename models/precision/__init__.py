@@ -6,6 +6,10 @@ from gptscope.models.precision.fp8_delayed import Fp8Delayed
 from gptscope.models.precision.fp8_rowwise import Fp8Rowwise
 from gptscope.models.precision.fp16 import Fp16
 from gptscope.models.precision.fp32 import Fp32
+from gptscope.models.precision.int8_dynamic import Int8Dynamic
+from gptscope.models.precision.int8_smoothquant import Int8SmoothQuant
+from gptscope.models.precision.int8_static import Int8Static
+from gptscope.models.precision.int8_weight_only import Int8WeightOnly
 from gptscope.models.precision.mxfp8 import MxFp8
 from gptscope.models.precision.nvfp4 import NvFp4
 from gptscope.models.precision.recipe import PrecisionRecipe
@@ -16,6 +20,10 @@ RECIPES: dict[str, PrecisionRecipe] = {
     "tf32": Tf32(),
     "bf16": Bf16(),
     "fp16": Fp16(),
+    "int8-weight-only": Int8WeightOnly(),
+    "int8-dynamic": Int8Dynamic(),
+    "int8-static": Int8Static(),
+    "int8-smoothquant": Int8SmoothQuant(),
     "fp8-delayed": Fp8Delayed(),
     "fp8-current": Fp8Current(),
     "fp8-rowwise": Fp8Rowwise(),

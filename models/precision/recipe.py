@@ -25,6 +25,8 @@ class PrecisionRecipe(Lever):
     group = "precision"
     dtype: ClassVar[torch.dtype]
     bytes_per_value: ClassVar[float]
+    preparing_bytes: ClassVar[float | None] = None
+    """Bytes per weight at the widest moment of the preparation; None: as many as `bytes_per_value`."""
     native_features: ClassVar[frozenset[str]] = frozenset()
     """CPU instruction sets of which any one runs this format natively; empty when every CPU does."""
 
@@ -42,6 +44,10 @@ class PrecisionRecipe(Lever):
     def weight_dtype(self, *, training: bool) -> torch.dtype:
         """Type in which the weights are kept."""
         return torch.float32 if training else self.dtype
+
+    def compute_dtype(self, context: LeverContext) -> torch.dtype:
+        """Type of activations and of the KV cache, once the model is prepared."""
+        return self.weight_dtype(training=context.training)
 
     def apply(self, model: nn.Module, *, training: bool) -> None:
         """Cast the weights and set what is process-wide, e.g. whether FP32 products may use TF32."""

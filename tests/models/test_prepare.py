@@ -9,6 +9,7 @@ import torch
 from gptscope.models.config import PRESETS
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, Machine
+from gptscope.models.precision import RECIPES
 from gptscope.models.prepare import LeverError, PreparedModel, list_levers, prepare, resolve_fusions
 
 Prepare = Callable[..., PreparedModel]
@@ -85,7 +86,9 @@ def test_packed_weights_need_a_cpu_with_the_products(machine: Machine, monkeypat
 
 def test_every_lever_is_described_once_with_sentences(machine: Machine) -> None:
     levers = list_levers(machine, None, "train")
-    assert [lever.name for lever in levers if lever.group == "precision"] == ["fp32", "tf32", "bf16", "fp16"]
+    precisions = [lever.name for lever in levers if lever.group == "precision"]
+    assert precisions[:6] == ["fp32", "tf32", "bf16", "fp16", "int8-weight-only", "int8-dynamic"]
+    assert precisions == list(RECIPES)
     assert [lever.name for lever in levers if lever.group == "kv_cache"] == ["none", "dynamic", "static"]
     names = [lever.name for lever in levers if lever.group == "fusion"]
     assert names == ["attention", "qkv", "mlp", "norm", "optimizer", "packed_linear", "compile"]

@@ -1,0 +1,66 @@
+"""INT8 weights and activations after the activations' outliers have been moved into the weights."""
+
+import torch
+from torch import nn
+
+from gptscope.models.gpt import GPT
+from gptscope.models.levers import LeverOption, OptionValue
+from gptscope.models.precision.int8_options import RANGE, RANGES, WEIGHTS, read_settings
+from gptscope.models.precision.int8_recipe import Int8Recipe, limits_for
+from gptscope.models.quantization.layers import Int8DynamicLinear, Int8StaticLinear, Int8Weight
+from gptscope.models.quantization.names import input_name
+from gptscope.models.quantization.ranges_file import Ranges
+from gptscope.models.quantization.smoothing import smooth, smoothed_ranges
+
+ALPHA = LeverOption(
+    name="alpha",
+    title="alpha",
+    kind="number",
+    default=0.5,
+    least=0.0,
+    most=1.0,
+    summary="How much of the outliers moves into the weights: 0 none, 1 all.",
+)
+ACTIVATIONS = LeverOption(
+    name="activations",
+    title="activation scales",
+    kind="choice",
+    choices=("token", "tensor", "static"),
+    default="token",
+    summary="One scale per token, one for all tokens of a call, or a fixed one from the calibration.",
+)
+
+
+class Int8SmoothQuant(Int8Recipe):
+    """SmoothQuant (Xiao et al. 2023)."""
+
+    name = "int8-smoothquant"
+    title = "INT8 SmoothQuant"
+    summary = (
+        "W8A8 after outliers of activations have been moved into the weights, where each channel has its own scale. "
+        "The division goes into the norms, so it costs nothing while the model runs."
+    )
+    options = (ALPHA, *WEIGHTS[:1], ACTIVATIONS, RANGE, *WEIGHTS[1:], RANGES)
+    product = "aten::_int_mm"
+    reads_ranges = True
+
+    def smooth(self, model: GPT, values: dict[str, OptionValue], ranges: Ranges | None) -> Ranges | None:
+        assert ranges is not None
+        return smoothed_ranges(ranges, smooth(model, ranges, float(values["alpha"])))
+
+    def make_layer(
+        self,
+        path: str,
+        linear: nn.Linear,
+        values: dict[str, OptionValue],
+        ranges: Ranges | None,
+        dtype: torch.dtype,
+    ) -> Int8Weight:
+        read = read_settings(values)
+        weight_NK, limit_N1 = linear.weight.detach(), limits_for(linear, read)
+        if values["activations"] == "static":
+            assert ranges is not None
+            limit = ranges.limit(input_name(path), str(values["range"]), read.percentile)
+            return Int8StaticLinear(weight_NK, limit_N1, linear.bias, dtype, input_limit=limit)
+        per_token = values["activations"] == "token"
+        return Int8DynamicLinear(weight_NK, limit_N1, linear.bias, dtype, per_token=per_token)
