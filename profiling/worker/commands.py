@@ -24,6 +24,7 @@ from gptscope.profiling.worker.failures import RequestError
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.peaks import measure_peaks
 from gptscope.profiling.worker.reporting import StepReporter
+from gptscope.profiling.worker.scales import send_scales
 from gptscope.profiling.worker.temp import temporary_folder
 from gptscope.profiling.worker.variant import LoadedVariant, load_variant
 from gptscope.profiling.worker.warmup import warm_up
@@ -89,6 +90,7 @@ class Commands:
         reporter = StepReporter(self._output, variant.run_id, "measure", command.slice)
         variant.bench.run(reporter, command.steps)
         variant.keep_durations(reporter.durations_ns)
+        send_scales(variant.prepared, self._output, variant.run_id)
         self._output.emit(
             MemoryPeak(
                 run_id=variant.run_id,
@@ -112,6 +114,7 @@ class Commands:
             profile = profile_report.profile_record(recording, slower, variant.run_id)
             output.emit(profile)
             output.emit(profile_report.evidence_record(variant.prepared, profile, recording.steps, variant.run_id))
+            send_scales(variant.prepared, output, variant.run_id)
             profile_report.send_trace(recording.trace, output, variant.run_id)
         if variant.prepared.device.type == "cuda":
             torch.cuda.empty_cache()
