@@ -148,7 +148,7 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     output.emit(
         ModelLoaded(
             run_id=command.run_id,
-            model=model_info(loaded.description, prepared.weight_bytes, recipe.bytes_per_value),
+            model=model_info(replace(loaded.description, config=prepared.config), prepared.weight_bytes, recipe.bytes_per_value),
             fusions=plan.fusions,
             skipped=plan.skipped,
             load_s=time.monotonic() - begun_s,
