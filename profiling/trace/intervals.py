@@ -16,6 +16,45 @@ def union_ns(start_ns: Int64, end_ns: Int64) -> int:
     return int(np.maximum(end - uncovered_from, 0).sum())
 
 
+def merged(start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
+    """The union as disjoint intervals in order of time; intervals of no length vanish."""
+    long = end_ns > start_ns
+    order = np.argsort(start_ns[long], kind="stable")
+    start, end = start_ns[long][order], end_ns[long][order]
+    if not start.size:
+        return start, end
+    reached = np.maximum.accumulate(end)
+    first = np.flatnonzero(np.concatenate(([True], start[1:] > reached[:-1])))
+    return start[first], reached[np.append(first[1:] - 1, start.size - 1)]
+
+
+class Cover:
+    """A union of intervals that can be asked how much of other intervals it covers."""
+
+    def __init__(self, start_ns: Int64, end_ns: Int64) -> None:
+        self.start_ns, self.end_ns = merged(start_ns, end_ns)
+        self._before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.end_ns - self.start_ns)))
+
+    @property
+    def total_ns(self) -> int:
+        """Length of the union."""
+        return int(self._before[-1])
+
+    def until(self, time_ns: Int64) -> Int64:
+        """How much it covers before each moment."""
+        index = np.searchsorted(self.start_ns, time_ns, side="right")
+        whole = self._before[np.maximum(index - 1, 0)]
+        if not self.start_ns.size:
+            return np.zeros(time_ns.size, dtype=np.int64)
+        last = np.maximum(index - 1, 0)
+        inside = np.minimum(time_ns, self.end_ns[last]) - self.start_ns[last]
+        return np.where(index > 0, whole + inside, 0)
+
+    def within(self, start_ns: Int64, end_ns: Int64) -> Int64:
+        """How much of each interval it covers."""
+        return self.until(end_ns) - self.until(start_ns)
+
+
 def busy_ns_per_device(trace: Trace) -> dict[int, int]:
     """Time during which each device worked: the union of its kernels, copies and fills. Empty without device work."""
     work = trace.gpu_work()

@@ -8,7 +8,7 @@ import numpy as np
 from gptscope.profiling.trace.intervals import union_ns
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.steps import StepWindows
-from gptscope.profiling.trace.table import Int64, Trace
+from gptscope.profiling.trace.table import Int32, Int64, Integers, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def _on_cpu(trace: Trace, nesting: Nesting, windows: StepWindows) -> Work:
 
 def _on_device(trace: Trace, nesting: Nesting, windows: StepWindows, rows: Int64) -> Work:
     """Kernels, copies and fills; each belongs to the step that launched it, or else to the one it ran in."""
-    launch = _launch_rows(trace, rows)
-    owner = _owners(trace, nesting, rows, launch)
+    launch = launch_rows(trace, rows)
+    owner = owners(trace, nesting, rows, launch)
     decided_at = np.where(launch >= 0, trace.start_ns[np.maximum(launch, 0)], trace.start_ns[rows])
     step = windows.index_of(decided_at)
     inside = step >= 0
@@ -62,45 +62,50 @@ def _on_device(trace: Trace, nesting: Nesting, windows: StepWindows, rows: Int64
     return Work("cuda", rows, owner, trace.duration_ns[rows], module, step[inside])
 
 
-def _launch_rows(trace: Trace, rows: Int64) -> Int64:
-    """Row of the runtime call that launched each piece of device work, by correlation; -1 for none recorded."""
+def launch_rows(trace: Trace, rows: Int64) -> Int64:
+    """Row of the runtime call that launched each piece of device work, by correlation; -1 for none recorded.
+
+    One call may have launched many (a graph).
+    """
     launches = np.flatnonzero(trace.launches() & (trace.correlation != 0))
     return _look_up(trace.correlation[launches], launches, trace.correlation[rows])
 
 
-def _owners(trace: Trace, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
-    """The innermost operator around each launch: by `External id`, or by time on the launching thread."""
+def owners(trace: Trace, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
+    """The innermost operator around each launch: by `External id`, or by time on the launching thread; -1 for none."""
     operators = np.flatnonzero(trace.operators() & (trace.external_id != 0))
     launch_id = np.where(launch >= 0, trace.external_id[np.maximum(launch, 0)], 0)
     wanted = np.where(trace.external_id[rows] != 0, trace.external_id[rows], launch_id)
     by_id = _look_up(trace.external_id[operators], operators, wanted)
     missing = (by_id < 0) & (launch >= 0)
     if missing.any():
-        by_id[missing] = _enclosing(trace, nesting, launch[missing])
+        at = launch[missing]
+        by_id[missing] = operators_around(trace, nesting, trace.track[at], trace.start_ns[at])
     return by_id
 
 
-def _look_up(keys: Int64, rows: Int64, wanted: Int64) -> Int64:
+def _look_up(keys: Integers, rows: Int64, wanted: Integers) -> Int64:
     """For every wanted key the row that has it (the last one of several), -1 for none and for key 0."""
     if not keys.size:
         return np.full(wanted.size, -1, dtype=np.int64)
     order = np.argsort(keys, kind="stable")
-    position = np.searchsorted(keys[order], wanted, side="right") - 1
-    found = (position >= 0) & (keys[order][np.maximum(position, 0)] == wanted) & (wanted != 0)
+    in_order = keys[order]
+    position = np.searchsorted(in_order, wanted, side="right") - 1
+    found = (position >= 0) & (in_order[np.maximum(position, 0)] == wanted) & (wanted != 0)
     return np.where(found, rows[order][np.maximum(position, 0)], -1)
 
 
-def _enclosing(trace: Trace, nesting: Nesting, launches: Int64) -> Int64:
-    """Innermost operator that holds each launch's beginning on the same thread, -1 for none."""
+def operators_around(trace: Trace, nesting: Nesting, track: Int32, time_ns: Int64) -> Int64:
+    """Innermost operator that holds each moment on its track, -1 for none."""
     operators = trace.operators() & ~trace.unfinished
     order = nesting.order[operators[nesting.order]]
-    owners = np.full(launches.size, -1, dtype=np.int64)
-    for track in np.unique(trace.track[launches]):
-        of_track = order[trace.track[order] == track]
+    found = np.full(time_ns.size, -1, dtype=np.int64)
+    for one in np.unique(track):
+        of_track = order[trace.track[order] == one]
         if not of_track.size:
             continue
-        here = np.flatnonzero(trace.track[launches] == track)
-        time = trace.start_ns[launches[here]]
+        here = np.flatnonzero(track == one)
+        time = time_ns[here]
         position = np.searchsorted(trace.start_ns[of_track], time, side="right") - 1
         candidate = np.where(position >= 0, of_track[np.maximum(position, 0)], -1)
         # The last operator begun before may have ended already: climb to the one that is still open.
@@ -109,5 +114,5 @@ def _enclosing(trace: Trace, nesting: Nesting, launches: Int64) -> Int64:
             if not ended.any():
                 break
             candidate = np.where(ended, nesting.parent[np.maximum(candidate, 0)], candidate)
-        owners[here] = candidate
-    return owners
+        found[here] = candidate
+    return found

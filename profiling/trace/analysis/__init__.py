@@ -1,0 +1,66 @@
+"""Analyses of a trace: pure functions of a `Linked` trace, which links its events once.
+
+linked = Linked.of(trace)                    # or Linked.of(trace, (start_ns, end_ns)) for a range
+kernel_sums(linked), operator_sums(linked), module_sums(linked), step_times(linked), device_use(linked), ...
+summarise(linked)                            # all of it
+"""
+
+from gptscope.profiling.trace.analysis.communication import CollectiveSums, collective_sums
+from gptscope.profiling.trace.analysis.copies import CopySums, copy_sums
+from gptscope.profiling.trace.analysis.gaps import CAUSES, GapSums, GapTable, gap_sums, idle_gaps
+from gptscope.profiling.trace.analysis.kernels import CategorySums, KernelSums, category_sums, kernel_sums
+from gptscope.profiling.trace.analysis.launches import (
+    GraphSums,
+    LaunchSums,
+    graph_sums,
+    launch_delays,
+    launch_sums,
+)
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.analysis.memory import DeviceMemory, OperatorMemory, device_memory, operator_memory
+from gptscope.profiling.trace.analysis.modules import ModuleSums, module_sums
+from gptscope.profiling.trace.analysis.operators import OperatorSums, operator_sums
+from gptscope.profiling.trace.analysis.roofline import RooflinePoint, roofline_points
+from gptscope.profiling.trace.analysis.steps import PARTS, StepTimes, step_times
+from gptscope.profiling.trace.analysis.tensor_cores import TensorCoreUse, tensor_core_use
+from gptscope.profiling.trace.analysis.utilisation import DeviceUse, device_use, host_busy_ns
+
+__all__ = [
+    "CAUSES",
+    "PARTS",
+    "CategorySums",
+    "CollectiveSums",
+    "CopySums",
+    "DeviceMemory",
+    "DeviceUse",
+    "GapSums",
+    "GapTable",
+    "GraphSums",
+    "KernelSums",
+    "LaunchSums",
+    "Linked",
+    "ModuleSums",
+    "OperatorMemory",
+    "OperatorSums",
+    "RooflinePoint",
+    "StepTimes",
+    "TensorCoreUse",
+    "category_sums",
+    "collective_sums",
+    "copy_sums",
+    "device_memory",
+    "device_use",
+    "gap_sums",
+    "graph_sums",
+    "host_busy_ns",
+    "idle_gaps",
+    "kernel_sums",
+    "launch_delays",
+    "launch_sums",
+    "module_sums",
+    "operator_memory",
+    "operator_sums",
+    "roofline_points",
+    "step_times",
+    "tensor_core_use",
+]

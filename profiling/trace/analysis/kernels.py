@@ -1,0 +1,149 @@
+"""Kernels by name: what the device's time went to. Without device work: operators on the CPU by their own time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gptscope.profiling.trace.analysis.grouping import Groups, group_by, heaviest
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.analysis.tensor_cores import uses_tensor_cores
+from gptscope.profiling.trace.categories import CATEGORIES
+from gptscope.profiling.trace.names import collapse_layers, short_name
+from gptscope.profiling.trace.table import Int64
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSums:
+    """One kernel (or copy, fill; without a device one operator) in all its calls."""
+
+    name: str
+    short: str
+    category: str
+    calls: int
+    total_ns: int
+    """Sum of durations; without a device the operator's own time."""
+    mean_ns: float
+    min_ns: int
+    max_ns: int
+    share: float
+    """Of the time of all work."""
+    tensor_cores: bool | None
+    """By its name; None when that does not tell, or on a CPU."""
+    bytes: int | None
+    """Modelled from the operators' shapes, or as the device counted for copies; None for unknown."""
+    flops: int | None
+    operator: str
+    """The operator that most of its time belongs to, empty for unknown."""
+    module: str
+    """The module that most of its time belongs to, layers counted together."""
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Achieved bandwidth."""
+        return self.bytes / self.total_ns * 1e9 if self.bytes is not None and self.total_ns else None
+
+    @property
+    def flops_per_s(self) -> float | None:
+        """Achieved compute."""
+        return self.flops / self.total_ns * 1e9 if self.flops is not None and self.total_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class CategorySums:
+    """One kind of work."""
+
+    category: str
+    calls: int
+    total_ns: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEntries:
+    """Device work, or without any the operators that take time themselves; arrays of equal length."""
+
+    row: Int64
+    owner: Int64
+    own_ns: Int64
+    code: npt.NDArray[np.int8]
+
+
+def work_entries(linked: Linked) -> WorkEntries:
+    """What counts as work in this trace."""
+    if linked.has_device:
+        durations = linked.trace.duration_ns[linked.work]
+        return WorkEntries(linked.work, linked.owner, durations, linked.work_codes)
+    rows = linked.operators[linked.nesting.self_ns[linked.operators] > 0]
+    return WorkEntries(rows, rows, linked.nesting.self_ns[rows], linked.operator_codes[rows])
+
+
+def kernel_sums(linked: Linked) -> list[KernelSums]:
+    """Rows by falling total time; their totals add up to all work."""
+    trace, work = linked.trace, work_entries(linked)
+    groups = group_by(trace.name[work.row], work.code)
+    total = groups.sums(work.own_ns)
+    all_ns = int(total.sum())
+    n_bytes, flops = _cost_sums(linked, work, groups)
+    owned = work.owner >= 0
+    operator = heaviest(groups, np.where(owned, trace.name[work.owner], -1), work.own_ns)
+    module = heaviest(groups, np.where(owned, linked.nesting.module[work.owner], 0), work.own_ns)
+    columns = (groups.first, groups.sizes(), total, groups.least(work.own_ns), groups.most(work.own_ns))
+    rows = []
+    for number, (entry, calls, ns, low, high) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        name = trace.names[trace.name[work.row[entry]]]
+        rows.append(
+            KernelSums(
+                name=name,
+                short=short_name(name),
+                category=CATEGORIES[work.code[entry]],
+                calls=calls,
+                total_ns=ns,
+                mean_ns=ns / calls,
+                min_ns=low,
+                max_ns=high,
+                share=ns / all_ns if all_ns else 0.0,
+                tensor_cores=uses_tensor_cores(name) if linked.has_device else None,
+                bytes=n_bytes[number],
+                flops=flops[number],
+                operator=trace.names[operator[number]] if operator[number] >= 0 else "",
+                module=collapse_layers(linked.nesting.modules[module[number]]),
+            )
+        )
+    return sorted(rows, key=lambda r: (-r.total_ns, r.name, r.category))
+
+
+def category_sums(linked: Linked) -> list[CategorySums]:
+    """Rows by falling time; they add up to all work."""
+    work = work_entries(linked)
+    groups = group_by(work.code)
+    total, calls = groups.sums(work.own_ns), groups.sizes()
+    all_ns = int(total.sum())
+    rows = [
+        CategorySums(CATEGORIES[work.code[entry]], int(calls[i]), int(total[i]), int(total[i]) / max(all_ns, 1))
+        for i, entry in enumerate(groups.first.tolist())
+    ]
+    return sorted(rows, key=lambda r: (-r.total_ns, r.category))
+
+
+def _cost_sums(linked: Linked, work: WorkEntries, groups: Groups) -> tuple[list[int | None], list[int | None]]:
+    """Bytes and FLOPs of each group: an operator's cost goes to its longest kernel, its other kernels move nothing."""
+    costs, trace = linked.costs, linked.trace
+    operator = np.where(work.owner >= 0, costs.counted_at[work.owner], -1)
+    chosen = np.zeros(work.row.size, dtype=bool)
+    candidates = np.flatnonzero(operator >= 0)
+    if not linked.has_device:
+        chosen[candidates[work.row[candidates] == operator[candidates]]] = True
+    elif candidates.size:
+        order = candidates[np.lexsort((work.own_ns[candidates], operator[candidates]))]
+        chosen[order[np.append(operator[order][1:] != operator[order][:-1], [True])]] = True
+    copied = trace.moved_bytes[work.row].astype(np.int64)
+    sums: list[list[int | None]] = []
+    for of_row, counted in ((costs.bytes, copied), (costs.flops, None)):
+        value = np.where(chosen, of_row[operator], np.where(operator >= 0, 0, -1))
+        if counted is not None:
+            value = np.where(counted >= 0, counted, value)
+        unknown = groups.sums((value < 0).astype(np.int64)) > 0
+        total = groups.sums(np.maximum(value, 0))
+        sums.append([None if u or not t else int(t) for u, t in zip(unknown.tolist(), total.tolist(), strict=True)])
+    return sums[0], sums[1]

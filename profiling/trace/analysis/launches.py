@@ -1,0 +1,104 @@
+"""Launches: how many, what they cost the host, and how long kernels waited between launch and start."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gptscope.profiling.trace.analysis.grouping import group_by
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.table import Int64
+
+EMPTY_QUEUE_NS = 15_000
+"""A kernel that starts this soon after its launch found an empty queue: the device was waiting for it."""
+_GRAPH_WORDS = ("GraphLaunch",)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSums:
+    """All launches of the trace."""
+
+    launches: int
+    """Calls that launched something."""
+    launched: int
+    """Pieces of device work that were launched by a recorded call."""
+    launched_before: int
+    """Pieces of device work without a recorded launch: launched before the recording began."""
+    call_ns: int
+    """Time the host spent in the calls."""
+    median_call_ns: float | None
+    median_delay_ns: float | None
+    """From a launch's beginning to the kernel's; None without recorded launches."""
+    p95_delay_ns: float | None
+    empty_queue_share: float | None
+    """Share of kernels that started within `EMPTY_QUEUE_NS` of their launch: high means the host is the limit."""
+    negative_delays: int
+    """Kernels that seem to begin before their launch: clocks of host and device differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSums:
+    """CUDA (or HIP) graphs, by the call that launched them."""
+
+    name: str
+    launches: int
+    kernels: int
+    most_kernels: int
+    """Of one launch."""
+    device_ns: int
+    share: float
+    """Of all device work."""
+
+
+def launch_delays(linked: Linked) -> tuple[Int64, Int64]:
+    """Places in `work` that have a launch, and how long each began after it. One launch of a graph counts its first."""
+    placed = np.flatnonzero(linked.launch >= 0)
+    if placed.size:
+        start = linked.trace.start_ns[linked.work[placed]]
+        order = np.lexsort((start, linked.launch[placed]))
+        launch = linked.launch[placed][order]
+        placed = placed[order][np.append([True], launch[1:] != launch[:-1])]
+    delay = linked.trace.start_ns[linked.work[placed]] - linked.trace.start_ns[linked.launch[placed]]
+    return placed, delay
+
+
+def launch_sums(linked: Linked) -> LaunchSums:
+    """Sum up all launches."""
+    trace = linked.trace
+    known = linked.launch >= 0
+    calls = np.unique(linked.launch[known])
+    _, delay = launch_delays(linked)
+    durations = trace.duration_ns[calls]
+    usable = delay[delay >= 0]
+    return LaunchSums(
+        launches=int(calls.size),
+        launched=int(known.sum()),
+        launched_before=int((~known).sum()),
+        call_ns=int(durations.sum()),
+        median_call_ns=float(np.median(durations)) if calls.size else None,
+        median_delay_ns=float(np.median(usable)) if usable.size else None,
+        p95_delay_ns=float(np.percentile(usable, 95)) if usable.size else None,
+        empty_queue_share=float((usable < EMPTY_QUEUE_NS).mean()) if usable.size else None,
+        negative_delays=int((delay < 0).sum()),
+    )
+
+
+def graph_sums(linked: Linked) -> list[GraphSums]:
+    """Graph launches by name; also other calls that launched many kernels at once."""
+    trace = linked.trace
+    known = np.flatnonzero(linked.launch >= 0)
+    if not known.size:
+        return []
+    per_launch = group_by(linked.launch[known])
+    rows = linked.launch[known][per_launch.first]
+    sizes, time = per_launch.sizes(), per_launch.sums(trace.duration_ns[linked.work[known]])
+    is_graph = trace.named_so(lambda name: any(word in name for word in _GRAPH_WORDS))[rows] | (sizes > 1)
+    all_ns = int(trace.duration_ns[linked.work].sum())
+    groups = group_by(trace.name[rows[is_graph]])
+    table = []
+    columns = (groups.sizes(), groups.sums(sizes[is_graph]), groups.most(sizes[is_graph]), groups.sums(time[is_graph]))
+    for entry, launches, kernels, most, ns in zip(
+        groups.first.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
+        name = trace.name_of(int(rows[is_graph][entry]))
+        table.append(GraphSums(name, launches, kernels, most, ns, ns / all_ns if all_ns else 0.0))
+    return sorted(table, key=lambda r: -r.device_ns)

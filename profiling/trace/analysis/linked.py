@@ -1,0 +1,250 @@
+"""A trace with its events linked: who launched what, inside which operator, module and step; made once, used by all."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gptscope.profiling.trace.analysis.grouping import group_by
+from gptscope.profiling.trace.categories import CATEGORIES, category_by_name, category_of
+from gptscope.profiling.trace.intervals import Cover
+from gptscope.profiling.trace.nesting import Nesting, nest
+from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
+from gptscope.profiling.trace.steps import StepWindows, step_windows
+from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Trace
+from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
+from gptscope.profiling.trace.work import launch_rows, owners
+
+_NUMBER = {name: number for number, name in enumerate(CATEGORIES)}
+OTHER = _NUMBER["other"]
+COMMUNICATION = _NUMBER["communication"]
+Codes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A trace, or a range of its time, with what all analyses need; each part is computed when first asked for.
+
+    A range holds the device work that ran in it at least partly and the operators that began in it.
+    """
+
+    trace: Trace
+    range_ns: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, trace: "Trace | Linked", range_ns: tuple[int, int] | None = None) -> Self:
+        """Link a trace, or limit a linked one to a range without computing its links again."""
+        if not isinstance(trace, Linked):
+            return cls(trace, range_ns)
+        narrower = cls(trace.trace, range_ns)
+        for name in ("nesting", "windows", "operator_codes", "costs", "inputs", "_all_work"):
+            narrower.__dict__[name] = getattr(trace, name)
+        return narrower
+
+    @cached_property
+    def nesting(self) -> Nesting:
+        """Operators, modules and scopes on the CPU's threads."""
+        return nest(self.trace)
+
+    @cached_property
+    def windows(self) -> StepWindows:
+        """The steps that the trace marks."""
+        return step_windows(self.trace)
+
+    @cached_property
+    def _all_work(self) -> tuple[Int64, Int64, Int64]:
+        rows = np.flatnonzero(self.trace.gpu_work())
+        launch = launch_rows(self.trace, rows)
+        return rows, launch, owners(self.trace, self.nesting, rows, launch)
+
+    @cached_property
+    def _in_range(self) -> Bools | slice:
+        if self.range_ns is None:
+            return slice(None)
+        rows = self._all_work[0]
+        start, end = self.trace.start_ns[rows], self.trace.end_ns[rows]
+        return (start < self.range_ns[1]) & ((end > self.range_ns[0]) | (start >= self.range_ns[0]))
+
+    @cached_property
+    def work(self) -> Int64:
+        """Rows of device work."""
+        return self._all_work[0][self._in_range]
+
+    @cached_property
+    def launch(self) -> Int64:
+        """For each row of `work` the runtime call that launched it, -1 for none recorded."""
+        return self._all_work[1][self._in_range]
+
+    @cached_property
+    def owner(self) -> Int64:
+        """For each row of `work` the operator that it belongs to, -1 for none."""
+        return self._all_work[2][self._in_range]
+
+    @cached_property
+    def has_device(self) -> bool:
+        """Device work was recorded."""
+        return bool(self._all_work[0].size)
+
+    @cached_property
+    def operators(self) -> Int64:
+        """Rows of operators on the CPU that have a usable duration."""
+        rows = self.trace.operators() & ~self.trace.unfinished
+        if self.range_ns is not None:
+            start = self.trace.start_ns
+            rows &= (start >= self.range_ns[0]) & (start < self.range_ns[1])
+        return np.flatnonzero(rows)
+
+    @cached_property
+    def span_ns(self) -> tuple[int, int]:
+        """The time that is looked at: the range, or what the events of the program cover."""
+        if self.range_ns is not None:
+            return self.range_ns
+        trace = self.trace
+        rows = trace.in_statistics() & ~trace.unfinished
+        if not rows.any():
+            return trace.span_ns
+        return int(trace.start_ns[rows].min()), int(trace.end_ns[rows].max())
+
+    @cached_property
+    def inputs(self) -> CallInputs:
+        """Parsed inputs of operators."""
+        return CallInputs(self.trace)
+
+    @cached_property
+    def costs(self) -> TraceCosts:
+        """Modelled bytes and FLOPs of operators."""
+        return trace_costs(self.trace, self.nesting)
+
+    @cached_property
+    def operator_codes(self) -> Codes:
+        """Category of every operator, as position in `CATEGORIES`; owners before what they own. Other rows: other."""
+        return _operator_codes(self.trace, self.nesting, self.inputs)
+
+    @cached_property
+    def work_codes(self) -> Codes:
+        """Category of every row of `work`."""
+        trace = self.trace
+        owned = self.owner >= 0
+        by_owner = np.where(owned, self.operator_codes[self.owner], OTHER).astype(np.int8)
+        module = np.where(owned, self.nesting.module[self.owner], 0)
+        collective = (trace.collective[self.work] != 0).astype(np.int8)
+        copies = trace.in_categories("gpu_memcpy", "gpu_memset")[self.work].astype(np.int8)
+        groups = group_by(trace.name[self.work], by_owner, module, collective, copies)
+        decided = np.zeros(groups.count, dtype=np.int8)
+        for number, entry in enumerate(groups.first.tolist()):
+            name = trace.names[trace.name[self.work[entry]]]
+            decided[number] = _work_code(
+                name, int(by_owner[entry]), self.nesting.modules[module[entry]],
+                is_collective=bool(collective[entry]), is_copy=bool(copies[entry]),
+            )  # fmt: skip
+        return decided[groups.of] if groups.count else np.zeros(0, dtype=np.int8)
+
+    @cached_property
+    def device_self_ns(self) -> Int64:
+        """Per row: time of the device work that an operator launched itself."""
+        own = np.zeros(len(self.trace), dtype=np.int64)
+        owned = self.owner >= 0
+        np.add.at(own, self.owner[owned], self.trace.duration_ns[self.work[owned]])
+        return own
+
+    @cached_property
+    def device_total_ns(self) -> Int64:
+        """Per row: the same with what the operators inside launched."""
+        total = np.zeros(len(self.trace), dtype=np.int64)
+        owner = np.flatnonzero(self.device_self_ns)
+        duration = self.device_self_ns[owner]
+        while owner.size:
+            np.add.at(total, owner, duration)
+            above = self.nesting.parent[owner]
+            owner, duration = above[above >= 0], duration[above >= 0]
+        return total
+
+    @cached_property
+    def communicates(self) -> Bools:
+        """Which rows of `work` are communication between devices."""
+        return self.work_codes == COMMUNICATION
+
+    @cached_property
+    def devices(self) -> list[int]:
+        """Numbers of the devices that worked."""
+        return [int(d) for d in np.unique(self.trace.device[self.work])]
+
+    def cover(self, rows: Int64) -> Cover:
+        """Union of the time of some rows, inside the range."""
+        start, end = self.trace.start_ns[rows], self.trace.end_ns[rows]
+        if self.range_ns is not None:
+            start, end = np.maximum(start, self.range_ns[0]), np.minimum(end, self.range_ns[1])
+        return Cover(start, end)
+
+
+def _work_code(name: str, by_owner: int, module: str, *, is_collective: bool, is_copy: bool) -> int:
+    if is_collective:
+        return COMMUNICATION
+    own = category_by_name(name)
+    if own == "communication":
+        return COMMUNICATION
+    if is_copy and by_owner == OTHER:
+        return _NUMBER["copy"]
+    if by_owner != OTHER:
+        return by_owner
+    return _NUMBER[category_of(name, module=module)]
+
+
+def _operator_codes(trace: Trace, nesting: Nesting, inputs: CallInputs) -> Codes:
+    """Decide level by level, outer operators first; equal situations are decided once."""
+    codes = np.full(len(trace), OTHER, dtype=np.int8)
+    rows = np.flatnonzero(trace.operators())
+    casts = _casts(trace, inputs)
+    generated = trace.named_like(GENERATED_PREFIX)
+    parent = nesting.parent
+    level = rows[parent[rows] < 0]
+    order = np.argsort(parent[rows], kind="stable")
+    by_parent, children = parent[rows][order], rows[order]
+    while level.size:
+        outer = np.where(parent[level] >= 0, codes[parent[level]], -1)
+        module, optimizing = nesting.module[level], nesting.in_optimizer[level].astype(np.int8)
+        groups = group_by(trace.name[level], outer, module, optimizing, casts[level].astype(np.int8))
+        decided = np.zeros(groups.count, dtype=np.int8)
+        for number, entry in enumerate(groups.first.tolist()):
+            row = level[entry]
+            decided[number] = _NUMBER[
+                "elementwise"  # fused pointwise loops and reductions
+                if generated[row]
+                else category_of(
+                    trace.names[trace.name[row]],
+                    owner=CATEGORIES[outer[entry]] if outer[entry] >= 0 else None,
+                    module=nesting.modules[module[entry]],
+                    in_optimizer=bool(optimizing[entry]),
+                    casts=bool(casts[row]),
+                )
+            ]
+        codes[level] = decided[groups.of]
+        level = _children(np.sort(level), by_parent, children)
+    return codes
+
+
+def _children(level: Int64, by_parent: Int64, children: Int64) -> Int64:
+    """The rows whose parents are in `level`."""
+    first, last = np.searchsorted(by_parent, level), np.searchsorted(by_parent, level, side="right")
+    counts = last - first
+    if not counts.any():
+        return level[:0]
+    starts = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    return children[starts + np.arange(int(counts.sum()))]
+
+
+def _casts(trace: Trace, inputs: CallInputs) -> Bools:
+    """Which rows are copies into another type."""
+    casts = np.zeros(len(trace), dtype=bool)
+    rows = np.flatnonzero(trace.named_so("aten::copy_".__eq__) & (trace.types != 0))
+    groups = group_by(trace.types[rows], trace.shapes[rows])
+    several = np.zeros(groups.count, dtype=bool)
+    for number, entry in enumerate(groups.first.tolist()):
+        tensors = all_tensors(inputs.of(int(rows[entry])) or [])
+        deciding = [t for t in tensors if t.dims] or tensors
+        several[number] = len({t.dtype for t in deciding if t.dtype != UNKNOWN_TYPE}) > 1
+    if rows.size:
+        casts[rows] = several[groups.of]
+    return casts

@@ -1,0 +1,99 @@
+"""Operators by name, or by name and shapes: time on the host and on the device, their own and in total."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gptscope.profiling.trace.analysis.grouping import group_by, heaviest
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.categories import CATEGORIES
+from gptscope.profiling.trace.kernels import shapes_text
+from gptscope.profiling.trace.names import collapse_layers, short_name
+from gptscope.profiling.trace.table import Bools
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSums:
+    """One operator in all its calls."""
+
+    name: str
+    short: str
+    category: str
+    shapes: str
+    """Input shapes when grouped by them, else empty."""
+    calls: int
+    host_self_ns: int
+    host_total_ns: int
+    """With the operators inside; a call inside a call of the same operator counts once."""
+    device_self_ns: int
+    """Of the kernels that it launched itself."""
+    device_total_ns: int
+    module: str
+    """Where most of its time belongs, layers counted together."""
+
+
+def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSums]:
+    """Rows by falling own time, on the device where there is one; own times add up to all that operators took."""
+    trace, nesting = linked.trace, linked.nesting
+    merged = _merged(linked)
+    rows = linked.operators[~merged[linked.operators]]
+    groups = group_by(trace.name[rows], trace.shapes[rows]) if by_shape else group_by(trace.name[rows])
+    outermost = ~_inside_itself(linked)[rows]
+    host_self, device_self = nesting.self_ns[rows], linked.device_self_ns[rows]
+    weight = host_self + device_self
+    code = heaviest(groups, linked.operator_codes[rows], weight)
+    module = heaviest(groups, nesting.module[rows], weight)
+    columns = (
+        groups.first,
+        groups.sizes(),
+        groups.sums(host_self),
+        groups.sums(np.where(outermost, trace.duration_ns[rows], 0)),
+        groups.sums(device_self),
+        groups.sums(np.where(outermost, linked.device_total_ns[rows], 0)),
+    )
+    table = []
+    for number, (entry, calls, own, total, on_device, device_total) in enumerate(
+        zip(*(c.tolist() for c in columns), strict=True)
+    ):
+        row = int(rows[entry])
+        name = trace.names[trace.name[row]]
+        table.append(
+            OperatorSums(
+                name=name,
+                short=short_name(name),
+                category=CATEGORIES[code[number]],
+                shapes=shapes_text(linked.inputs.of(row), 1) if by_shape else "",
+                calls=calls,
+                host_self_ns=own,
+                host_total_ns=total,
+                device_self_ns=on_device,
+                device_total_ns=device_total,
+                module=collapse_layers(nesting.modules[module[number]]),
+            )
+        )
+    if linked.has_device:
+        return sorted(table, key=lambda r: (-r.device_self_ns, -r.host_self_ns, r.name, r.shapes))
+    return sorted(table, key=lambda r: (-r.host_self_ns, r.name, r.shapes))
+
+
+def _merged(linked: Linked) -> Bools:
+    """Calls that were folded into their caller: the same operator, and no time of their own left."""
+    nesting, name = linked.nesting, linked.trace.name
+    return (nesting.self_ns == 0) & (nesting.parent >= 0) & (name == name[nesting.parent])
+
+
+def _inside_itself(linked: Linked) -> Bools:
+    """Which rows lie within a call of the same operator, at any depth."""
+    trace, parent = linked.trace, linked.nesting.parent
+    found = np.zeros(len(trace), dtype=bool)
+    has = parent >= 0
+    found[has] = trace.name[parent[has]] == trace.name[has]
+    rows = np.flatnonzero(has)
+    outer = parent[parent[rows]]
+    while True:
+        inside = outer >= 0
+        rows, outer = rows[inside], outer[inside]
+        if not rows.size:
+            return found
+        found[rows] |= trace.name[outer] == trace.name[rows]
+        outer = parent[outer]

@@ -1,0 +1,90 @@
+"""What each step's time went to, in parts that add up to it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.intervals import Cover
+from gptscope.profiling.trace.table import Int64
+
+PARTS = ("compute", "communication", "copy", "runtime", "data loading", "operators", "other")
+"""In this order: a moment counts for the first part that has something in it."""
+DATA_LOADING = ("enumerate(DataLoader)", "DataLoader", "[pl][profile][_EvaluationLoop]", "dataloader")
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """One step as the CPU saw it; without marked steps the whole trace."""
+
+    name: str
+    start_ns: int
+    wall_ns: int
+    device_busy_ns: int
+    """Union of device work inside, added over devices."""
+    parts_ns: dict[str, int]
+    """`PARTS` -> time; they add up to `wall_ns`. Device work hides what the host did meanwhile."""
+    finished: bool
+    """False: the recording ended inside it."""
+
+
+def data_loading_rows(linked: Linked) -> Int64:
+    """Rows of ranges that PyTorch marks around loading a batch."""
+    return np.flatnonzero(linked.trace.named_so(lambda name: any(part in name for part in DATA_LOADING)))
+
+
+def step_times(linked: Linked) -> list[StepTimes]:
+    """One row per step, in order of time."""
+    trace = linked.trace
+    windows = linked.windows
+    start, end = windows.start_ns, windows.end_ns
+    if linked.range_ns is not None:
+        inside = (start < linked.range_ns[1]) & (end > linked.range_ns[0])
+        start, end = start[inside], end[inside]
+    if not start.size:
+        return []
+    is_copy = trace.in_categories("gpu_memcpy", "gpu_memset")[linked.work]
+    talks = linked.communicates
+    layers = (
+        linked.work[~talks & ~is_copy],
+        linked.work[talks],
+        linked.work[is_copy & ~talks],
+        np.flatnonzero(trace.launches() & ~trace.unfinished),
+        data_loading_rows(linked),
+        linked.operators,
+    )
+    so_far: Int64 = np.empty(0, dtype=np.int64)
+    covered = np.zeros(start.size, dtype=np.int64)
+    parts: list[Int64] = []
+    for rows in layers:
+        so_far = np.concatenate((so_far, rows))
+        now = Cover(trace.start_ns[so_far], trace.end_ns[so_far]).within(start, end)
+        parts.append(now - covered)
+        covered = now
+    parts.append(end - start - covered)
+    busy = np.zeros(start.size, dtype=np.int64)
+    for device in linked.devices:
+        rows = linked.work[trace.device[linked.work] == device]
+        busy += Cover(trace.start_ns[rows], trace.end_ns[rows]).within(start, end)
+    names, finished = _names(linked, start)
+    return [
+        StepTimes(
+            name=names[i],
+            start_ns=int(start[i]),
+            wall_ns=int(end[i] - start[i]),
+            device_busy_ns=int(busy[i]),
+            parts_ns={part: int(column[i]) for part, column in zip(PARTS, parts, strict=True)},
+            finished=finished[i],
+        )
+        for i in range(start.size)
+    ]
+
+
+def _names(linked: Linked, start: Int64) -> tuple[list[str], list[bool]]:
+    if not linked.windows.marked:
+        return ["whole trace"] * start.size, [True] * start.size
+    trace = linked.trace
+    marks = np.flatnonzero(trace.named_like("ProfilerStep#") & ~trace.in_categories("gpu_user_annotation"))
+    by_start = {int(trace.start_ns[row]): row for row in marks.tolist()}
+    rows = [by_start[time] for time in start.tolist()]
+    return [trace.name_of(row) for row in rows], [not bool(trace.unfinished[row]) for row in rows]
