@@ -1,14 +1,17 @@
 """The Setup dock's state: one model, one workload, one setting of the levers, and what can be said about them."""
 
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.profiling.experiment import DEFAULT_SEED, Experiment, Variant, Workload, WorkloadKind, variant_name
+from gptscope.app.viewmodels.setup_command import command_line
+from gptscope.app.viewmodels.variant_names import active_options, precision_title, title_of
+from gptscope.profiling.experiment import Experiment, Variant, Workload, WorkloadKind
 from gptscope.profiling.records import Capabilities, LeverInfo, ModelInfo
+
+__all__ = ["command_line", "title_of"]
 
 WORKLOADS: tuple[WorkloadKind, ...] = ("train", "prefill", "decode", "generate")
 STEP_NAMES: dict[str, str] = {"train": "Steps", "prefill": "Prompts", "decode": "Sequences", "generate": "Sequences"}
@@ -42,6 +45,12 @@ class SetupState:
     baseline: Variant = PLAIN
     baseline_name: str = ""
     device: str = "auto"
+    compare: bool = False
+    """Run the baseline, too, and compare the outputs."""
+    layer_map: bool = False
+    """With `compare`: find out what each module alone costs and saves."""
+    text: str | None = None
+    """Text file on which outputs are compared; None: the one that comes with gptscope."""
 
     def set_workload(self, **changes: object) -> None:
         """Change workload values.
@@ -63,12 +72,38 @@ class SetupState:
 
     def experiment(self, capabilities: Capabilities | None) -> Experiment:
         """What Run starts: levers that are unavailable here or for this workload are left out."""
+        kind = self.workload.kind
+        variants: tuple[Variant, ...] = (effective(self.variant, kind, capabilities),)
+        baseline = effective(self.baseline, kind, capabilities)
+        compare = self.compare and self.compare_reason(capabilities) is None
+        if compare:
+            variants = (baseline, *variants)
         return Experiment(
             model=self.model,
-            workload=self.workload if self.workload.kind == "generate" else _without_prompt(self.workload),
-            variants=(effective(self.variant, self.workload.kind, capabilities),),
+            workload=self.workload if kind == "generate" else _without_prompt(self.workload),
+            variants=variants,
             device=self.device,  # type: ignore[arg-type]
+            quality=compare and kind != "train",
+            layer_map=compare and self.layer_map and self.layer_map_reason() is None,
+            text=self.text if compare else None,
         )
+
+    def compare_reason(self, capabilities: Capabilities | None) -> str | None:
+        """Why the outputs cannot be compared, or None."""
+        ours, base = (effective(v, self.workload.kind, capabilities) for v in (self.variant, self.baseline))
+        if not differences(ours, base, [lever.name for lever in levers_of(capabilities, "fusion")]):
+            return (
+                f"This variant is the baseline, {self.baseline_name or title_of(self.baseline)}: change a lever first."
+            )
+        return None
+
+    def layer_map_reason(self) -> str | None:
+        """Why there cannot be a layer map, or None."""
+        if self.workload.kind == "train":
+            return "Training changes the model at every step; the layer map needs prefill, decode or generate."
+        if self.variant.precision == "fp32":
+            return "In FP32 no module is rounded, so there is nothing to map: choose another precision."
+        return None
 
     def name(self) -> str:
         """The variant in words, e.g. `BF16, attention+qkv, static KV`."""
@@ -83,15 +118,6 @@ def ordered(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
     """Names in the order of the capabilities, unknown ones last."""
     place = {name: index for index, name in enumerate(order)}
     return tuple(sorted(names, key=lambda name: (place.get(name, len(place)), name)))
-
-
-def title_of(variant: Variant) -> str:
-    """A short name for people: `FP32 plain` rather than every default."""
-    if variant.name:
-        return variant.name
-    if variant.fusions == () and variant.kv_cache == "dynamic" and variant.threads is None:
-        return f"{variant.precision.upper()} plain"
-    return variant_name(variant)
 
 
 def lever_reason(lever: LeverInfo, kind: WorkloadKind) -> str | None:
@@ -139,17 +165,28 @@ def choices(capabilities: Capabilities | None, group: str, state: SetupState) ->
 def _is_on(lever: LeverInfo, variant: Variant) -> bool:
     if lever.group == "precision":
         return variant.precision == lever.name
-    if lever.group == "kv_cache":
-        return variant.kv_cache == lever.name
+    if lever.group in ("kv_cache", "pruning", "speculation"):
+        return bool(getattr(variant, lever.group) == lever.name)
     return lever.name in variant.fusions or ("all" in variant.fusions and lever.name != COMPILE)
 
 
 def effective(variant: Variant, kind: WorkloadKind, capabilities: Capabilities | None) -> Variant:
-    """The variant without fusions that cannot be used here or for this workload."""
-    usable = {f.name for f in levers_of(capabilities, "fusion") if lever_reason(f, kind) is None}
-    known = {f.name for f in levers_of(capabilities, "fusion")}
+    """The variant without levers that cannot be used here or for this workload, and without settings of other levers.
+
+    The precision stays as it is: leaving it out silently would change what is asked.
+    """
+    fusions = levers_of(capabilities, "fusion")
+    usable = {lever.name for lever in fusions if lever_reason(lever, kind) is None}
+    known = {lever.name for lever in fusions}
     kept = tuple(name for name in variant.fusions if name == "all" or name in usable or name not in known)
-    return msgspec.structs.replace(variant, fusions=kept)
+    left = {group: _usable(getattr(variant, group), group, kind, capabilities) for group in ("pruning", "speculation")}
+    cut = msgspec.structs.replace(variant, fusions=kept, **left)
+    return msgspec.structs.replace(cut, options=active_options(cut))
+
+
+def _usable(name: str, group: str, kind: WorkloadKind, capabilities: Capabilities | None) -> str:
+    lever = next((lever for lever in levers_of(capabilities, group) if lever.name == name), None)
+    return "none" if lever is not None and lever_reason(lever, kind) is not None else name
 
 
 def all_fusions(capabilities: Capabilities | None, kind: WorkloadKind) -> tuple[str, ...]:
@@ -159,16 +196,21 @@ def all_fusions(capabilities: Capabilities | None, kind: WorkloadKind) -> tuple[
 
 
 def differences(variant: Variant, baseline: Variant, fusion_names: Sequence[str]) -> tuple[str, ...]:
-    """Names of the levers in which two variants differ."""
-    found: list[str] = []
-    if variant.precision != baseline.precision:
-        found.append("precision")
+    """Names of the levers in which two variants differ; settings count with the lever that they belong to."""
+    ours, theirs = active_options(variant), active_options(baseline)
+
+    def differs(field: str) -> bool:
+        name, other = getattr(variant, field), getattr(baseline, field)
+        return bool(name != other or ours.get(name, {}) != theirs.get(other, {}))
+
+    found = [field for field in ("precision",) if differs(field)]
     known = {*fusion_names, *variant.fusions, *baseline.fusions} - {"all"}
-    found += [name for name in ordered(known, fusion_names) if _has(variant, name) != _has(baseline, name)]
-    if variant.kv_cache != baseline.kv_cache:
-        found.append("kv_cache")
-    if variant.threads != baseline.threads:
-        found.append("threads")
+    for name in ordered(known, fusion_names):
+        on = _has(variant, name)
+        if on != _has(baseline, name) or (on and ours.get(name, {}) != theirs.get(name, {})):
+            found.append(name)
+    found += [field for field in ("kv_cache", "pruning", "speculation") if differs(field)]
+    found += [field for field in ("model", "threads") if getattr(variant, field) != getattr(baseline, field)]
     return tuple(found)
 
 
@@ -183,28 +225,6 @@ def differs_sentence(state: SetupState, fusion_names: Sequence[str]) -> str:
     if count == 0:
         return f"Same as the baseline, {base}"
     return f"{count} lever{'s differ' if count > 1 else ' differs'} from {base}"
-
-
-def command_line(experiment: Experiment, variant: Variant) -> str:
-    """The command that does the same without a window."""
-    work = experiment.workload
-    parts = ["gptscope", "run", "--model", experiment.model, "--workload", work.kind]
-    parts += ["--precision", variant.precision, "--fuse", ",".join(variant.fusions) or "none"]
-    if work.kind in ("decode", "generate"):
-        parts += ["--kv-cache", variant.kv_cache]
-    parts += ["--batch", str(work.batch), "--context", str(work.context)]
-    if work.kind in ("decode", "generate"):
-        parts += ["--new-tokens", str(work.new_tokens)]
-    parts += ["--steps", str(work.steps)]
-    if work.seed != DEFAULT_SEED:
-        parts += ["--seed", str(work.seed)]
-    if variant.threads is not None:
-        parts += ["--threads", str(variant.threads)]
-    if experiment.device != "auto":
-        parts += ["--device", experiment.device]
-    if work.kind == "generate" and work.prompt:
-        parts += ["--prompt", work.prompt]
-    return shlex.join(parts)
 
 
 @dataclass(frozen=True)
@@ -228,7 +248,7 @@ def model_facts(model: ModelInfo, precision: str, weights: float | None, kv_per_
         parameters=f"{millions} M parameters"
         if model.parameters < 1e9
         else f"{fmt.number(model.parameters / 1e9)} B parameters",
-        weights=f"{size} in {precision.upper()}",
+        weights=f"{size} in {precision_title(precision)}",
         kv=f"KV {kv}",
         notes=model.notes,
     )

@@ -179,8 +179,8 @@ class ModelForm(QWidget):
             set_text(self._note, problem or "Reading what this model is…")
             self._note.show()
             return
-        precision = setup.variant.precision
-        facts = model_facts(model, precision, weight_bytes(model, precision), kv_bytes_per_token(model, precision))
+        variant = setup.variant
+        facts = model_facts(model, variant.precision, weight_bytes(model, variant), kv_bytes_per_token(model, variant))
         for fact, text in zip(self._facts, (facts.shape, facts.parameters, facts.weights, facts.kv), strict=True):
             set_text(fact, text)
         problem = self._controller.fetch_problem

@@ -38,6 +38,24 @@ def test_what_cannot_be_predicted_says_why() -> None:
 
 
 def test_sizes_follow_the_precision() -> None:
-    assert weight_bytes(MODEL, "fp32") == 4 * MODEL.parameters
-    assert kv_bytes_per_token(MODEL, "bf16") == 23_040
-    assert weight_bytes(MODEL, "fp3") is None
+    assert weight_bytes(MODEL, Variant()) == 4 * MODEL.parameters
+    assert kv_bytes_per_token(MODEL, Variant(precision="bf16")) == 23_040
+    assert weight_bytes(MODEL, Variant(precision="fp3")) is None
+
+
+def test_int8_weights_take_a_byte_and_emulated_formats_what_the_emulation_keeps() -> None:
+    int8 = Variant(precision="int8-dynamic")
+    assert weight_bytes(MODEL, int8) == pytest.approx(MODEL.parameters, rel=0.03)
+    assert kv_bytes_per_token(MODEL, int8) == 23_040
+    assert kv_bytes_per_token(MODEL, Variant(precision="int8-dynamic", kv_cache="int8")) == 23_040 / 2
+    assert weight_bytes(MODEL, Variant(precision="nvfp4")) == 2 * MODEL.parameters
+    base = Variant(precision="int8-dynamic", options={"int8-dynamic": {"base": "fp32"}})
+    assert kv_bytes_per_token(MODEL, base) == 2 * 23_040
+
+
+def test_a_ceiling_that_was_not_measured_or_depends_on_the_text_is_not_given() -> None:
+    prompts = estimate(MODEL, Workload(kind="prefill"), Variant(precision="int8-static"), PEAKS)
+    assert prompts.ceiling_tokens_per_second is None
+    assert prompts.ceiling_reason == "no measured arithmetic peak for INT8 static"
+    guessed = estimate(MODEL, Workload(), Variant(speculation="prompt-lookup"), PEAKS)
+    assert guessed.ceiling_reason == "depends on how many guesses are right"

@@ -107,3 +107,64 @@ def test_model_facts_are_at_the_chosen_precision() -> None:
 def test_names_are_short() -> None:
     assert vm.title_of(Variant()) == "FP32 plain"
     assert vm.title_of(Variant(precision="bf16", fusions=("qkv",), kv_cache="static")) == "BF16, qkv, static KV"
+
+
+def test_settings_are_told_in_few_words() -> None:
+    tensor = Variant(precision="int8-dynamic", options={"int8-dynamic": {"granularity": "tensor"}})
+    assert vm.title_of(tensor) == "INT8 dynamic, granularity tensor"
+    many = {"granularity": "tensor", "keep": "a.b+c.d", "head": False, "clipping": "minmax"}
+    assert vm.title_of(Variant(precision="int8-static", options={"int8-static": many})) == (
+        "INT8 static, clipping minmax, 3 more"
+    )
+    kept = Variant(precision="int8-dynamic", fusions=("qkv",), options={"int8-dynamic": {"keep": "a.b+c.d"}})
+    assert vm.title_of(kept) == "INT8 dynamic, qkv, dynamic KV, keeps 2"
+    assert vm.title_of(Variant(pruning="heads", speculation="prompt-lookup")) == "FP32, heads, prompt-lookup"
+
+
+def test_settings_of_levers_that_are_off_do_not_count() -> None:
+    left = Variant(precision="bf16", options={"int8-dynamic": {"granularity": "tensor"}})
+    assert vm.title_of(left) == "BF16 plain"
+    assert vm.differences(left, Variant(precision="bf16"), ORDER) == ()
+    assert vm.SetupState(variant=left).experiment(None).variants[0].options == {}
+
+
+def test_a_changed_setting_is_a_difference_of_its_lever() -> None:
+    ours = Variant(precision="int8-dynamic", options={"int8-dynamic": {"granularity": "tensor"}})
+    assert vm.differences(ours, Variant(precision="int8-dynamic"), ORDER) == ("precision",)
+    assert vm.differences(Variant(pruning="heads", model="x"), Variant(), ORDER) == ("pruning", "model")
+
+
+def test_comparing_outputs_runs_the_baseline_too() -> None:
+    state = vm.SetupState(variant=Variant(precision="int8-dynamic"), compare=True, layer_map=True)
+    experiment = state.experiment(CAPABILITIES)
+    assert [variant.precision for variant in experiment.variants] == ["fp32", "int8-dynamic"]
+    assert experiment.quality
+    assert experiment.layer_map
+    state.variant = Variant()
+    assert state.compare_reason(CAPABILITIES) == "This variant is the baseline, FP32 plain: change a lever first."
+    assert len(state.experiment(CAPABILITIES).variants) == 1
+
+
+def test_training_compares_loss_curves_only() -> None:
+    state = vm.SetupState(
+        variant=Variant(precision="bf16"), compare=True, layer_map=True, workload=Workload(kind="train")
+    )
+    experiment = state.experiment(CAPABILITIES)
+    assert len(experiment.variants) == 2
+    assert not experiment.quality
+    assert not experiment.layer_map
+
+
+def test_the_comparing_command_is_understood_by_the_command_line() -> None:
+    from gptscope.app.cli.compare import variants_from
+    from gptscope.app.cli.main import build_parser
+
+    ours = Variant(
+        precision="int8-dynamic", fusions=("qkv", "norm"), options={"int8-dynamic": {"keep": "a.b, c.d", "head": False}}
+    )
+    work = Workload(kind="decode")
+    experiment = Experiment(model="bundled", workload=work, variants=(Variant(), ours), quality=True)
+    parsed = build_parser().parse_args(shlex.split(vm.command_line(experiment, ours))[1:])
+    _, again = variants_from(parsed)
+    assert again.fusions == ("qkv", "norm")
+    assert again.options == {"int8-dynamic": {"keep": "a.b+ c.d", "head": "false"}}
