@@ -124,6 +124,8 @@ class KernelFact:
     """Module path such as `blocks.0.attn.qkv.q`; empty when unknown."""
     dtypes: tuple[str, ...] = ()
     """Input types as the profiler names them, e.g. `float`, `c10::BFloat16`."""
+    input_shapes: str = ""
+    """Sizes of the inputs, e.g. `1×576, 576×1536`; empty when they were not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

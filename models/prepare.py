@@ -160,6 +160,8 @@ class PreparedModel:
             counters["kv_cache_bytes"] = self.tally["cache_bytes"]
             counters["drafted_tokens"] = self.tally.get("drafted_tokens", 0.0)
             counters["accepted_tokens"] = self.tally.get("accepted_tokens", 0.0)
+        if self.context.pruning != "none":
+            counters |= PRUNINGS[self.context.pruning].counters(self.model)
         return counters | counted(self.model)
 
     def reset_counters(self) -> None:

@@ -72,7 +72,12 @@ def evidence_record(prepared: PreparedModel, profile: Profile, steps: int, run_i
 
 def _fact(row: KernelRow) -> KernelFact:
     return KernelFact(
-        name=row.name, calls=row.calls, self_time_us=row.self_time_us, module=row.module, dtypes=row.dtypes
+        name=row.name,
+        calls=row.calls,
+        self_time_us=row.self_time_us,
+        module=row.module,
+        dtypes=row.dtypes,
+        input_shapes=row.input_shapes,
     )
 
 

@@ -161,6 +161,7 @@ def judge(tmp_path: Path, text_BL: torch.Tensor) -> Judge:
                 self_time_us=row.self_time_us,
                 module=row.module if modules else "",
                 dtypes=row.dtypes,
+                input_shapes=row.input_shapes if modules else "",
             )
             for row in rows
         ]
