@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontDatabase,
+    QFontMetricsF,
     QGuiApplication,
     QIcon,
     QPainter,
@@ -74,7 +75,9 @@ class Theme(QObject):
         self._system_font = sys.platform in ("darwin", "win32") if system_font is None else system_font
         self._family = ""
         self._icons: dict[tuple[str, str, int, int], QIcon] = {}
-        self._colours: dict[str, QColor] = {}
+        self._colours: dict[tuple[str, float], QColor] = {}
+        self._fonts: dict[tuple[int, bool], QFont] = {}
+        self._metrics: dict[tuple[int, bool], QFontMetricsF] = {}
         self.choice: ThemeChoice = choice
         self.name: ThemeName = self._resolve(choice)
 
@@ -141,13 +144,13 @@ class Theme(QObject):
 
     def color(self, token: str, alpha: float = 1.0) -> QColor:
         """The token's colour; `alpha` 0 to 1."""
-        if alpha < 1.0:
+        key = (token, alpha)
+        if key not in self._colours:
             colour = QColor(self.hex(token))
-            colour.setAlphaF(alpha)
-            return colour
-        if token not in self._colours:
-            self._colours[token] = QColor(self.hex(token))
-        return self._colours[token]
+            if alpha < 1.0:
+                colour.setAlphaF(alpha)
+            self._colours[key] = colour
+        return self._colours[key]
 
     def category(self, category: str) -> QColor:
         """Fill of a kernel category; unknown ones look like `other`."""
@@ -168,12 +171,22 @@ class Theme(QObject):
         return QBrush(self.color(token), Qt.BrushStyle.BDiagPattern)
 
     def font(self, pixels: int, *, bold: bool = False) -> QFont:
-        """The interface font with figures of equal width."""
-        font = QFont(self._family) if self._family else QFont(QGuiApplication.font())
-        font.setPixelSize(pixels)
-        font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
-        font.setFeature(QFont.Tag("tnum"), 1)
-        return font
+        """The interface font with figures of equal width. Shared, like `metrics`: to make one takes 10 µs."""
+        key = (pixels, bold)
+        if key not in self._fonts:
+            font = QFont(self._family) if self._family else QFont(QGuiApplication.font())
+            font.setPixelSize(pixels)
+            font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
+            font.setFeature(QFont.Tag("tnum"), 1)
+            self._fonts[key] = font
+        return self._fonts[key]
+
+    def metrics(self, pixels: int, *, bold: bool = False) -> QFontMetricsF:
+        """Widths and heights of text in `font` on the screen."""
+        key = (pixels, bold)
+        if key not in self._metrics:
+            self._metrics[key] = QFontMetricsF(self.font(pixels, bold=bold))
+        return self._metrics[key]
 
     def icon(self, name: str, token: str = "t2", size: int = 16, gap: int = 0) -> QIcon:
         """One of our icons, tinted; the disabled state is drawn in `t4`.

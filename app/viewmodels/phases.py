@@ -128,7 +128,7 @@ def _cell(name: str, view: ExperimentView, active: str, order: dict[str, int]) -
 def _active_note(name: str, progress: Progress | None, run: RunView | None) -> str:
     note = progress_note(progress)
     if name == "measure" and run is not None:
-        speed = run.summary().tokens_per_s
+        speed = run.last_summary().tokens_per_s
         if speed is not None:
             note = f"{note}, {fmt.number(speed.value)} tok/s" if note else f"{fmt.number(speed.value)} tok/s"
     return note

@@ -27,6 +27,8 @@ from gptscope.profiling.records import (
 
 MAX_TEXT = 20_000
 """Generated characters kept for the text pane; older ones leave at the front, and the pane says so."""
+_JOINED_NS = 500_000_000
+"""Disturbed stretches closer to each other than this are drawn as one."""
 
 
 @dataclass
@@ -159,7 +161,15 @@ class RunView:
         self._token_end_ns.pop(done.slice, None)
         start = self._slice_start.pop(done.slice, None)
         if done.disturbed is not None and start is not None and self.last_step_ns is not None:
-            self.stretches.append(Stretch(start, self.last_step_ns, "disturbed", done.disturbed))
+            self._add_disturbed(Stretch(start, self.last_step_ns, "disturbed", done.disturbed))
+
+    def _add_disturbed(self, stretch: Stretch) -> None:
+        """Slices that follow each other are one stretch: an hour on a busy machine is not a thousand of them."""
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and last.kind == "disturbed" and stretch.start_ns - last.end_ns < _JOINED_NS:
+            last.end_ns, last.reason = stretch.end_ns, stretch.reason
+        else:
+            self.stretches.append(stretch)
 
     def _choose_attempt(self, done: SliceDone) -> None:
         """One attempt of each slice counts: the last undisturbed one, else the last (as in `SliceBook.counted`)."""
@@ -228,6 +238,10 @@ class RunView:
             made = self.accumulator.summary(final=self.finished is not None, with_intervals=intervals)
             self._summary = (self.revision, intervals, made)
         return self._summary[2]
+
+    def last_summary(self) -> RunSummary:
+        """The numbers as `summary` gave them last, for what is drawn more often than numbers are read anew."""
+        return self.summary() if self._summary is None or self.finished is not None else self._summary[2]
 
     def regions(self, zero_ns: int) -> tuple[Region, ...]:
         """Hatched (not counted) and disturbed stretches in seconds since `zero_ns`; each kind is labelled once."""

@@ -84,6 +84,7 @@ class LogHistogram:
     def __init__(self) -> None:
         size = int(np.ceil(np.log(1e13 / self._LOW_NS) / np.log(self._RATIO))) + 1
         self._counts: NDArray[np.int64] = np.zeros(size, np.int64)
+        self._edges_ms: Floats = np.asarray(self._LOW_NS * self._RATIO ** np.arange(size + 1) / 1e6)
         self.total = 0
 
     def add(self, duration_ns: Sequence[int]) -> None:
@@ -101,23 +102,20 @@ class LogHistogram:
         self.add(duration_ns)
         self._counts, self.total = 2 * before - self._counts, self.total - 2 * len(duration_ns)
 
-    def _edges_ms(self) -> Floats:
-        return np.asarray(self._LOW_NS * self._RATIO ** np.arange(self._counts.size + 1) / 1e6)
-
     def quantile_ms(self, fraction: float) -> float | None:
         """The duration below which this share of the steps lies, exact to half a percent; None when empty."""
         if self.total == 0:
             return None
         cumulated = np.cumsum(self._counts)
         index = int(np.searchsorted(cumulated, fraction * self.total, side="left"))
-        edges = self._edges_ms()
+        edges = self._edges_ms
         return float(np.sqrt(edges[index] * edges[index + 1]))
 
     def binned(self, edges_ms: Floats) -> Floats:
         """Shares of all steps in linear bins; what lies outside `edges_ms` is counted in the first or last bin."""
         if self.total == 0:
             return np.zeros(edges_ms.size - 1)
-        edges = self._edges_ms()
+        edges = self._edges_ms
         middles = np.sqrt(edges[:-1] * edges[1:])
         index = np.clip(np.searchsorted(edges_ms, middles, side="right") - 1, 0, edges_ms.size - 2)
         return np.asarray(np.bincount(index, self._counts, minlength=edges_ms.size - 1) / self.total)

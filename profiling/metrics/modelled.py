@@ -9,7 +9,7 @@ from gptscope.profiling.experiment import Workload
 from gptscope.profiling.metrics.bytes_model import StepBytes, ValueSizes, step_bytes, value_sizes
 from gptscope.profiling.metrics.flops_model import step_flops
 from gptscope.profiling.metrics.model_ops import ModelShape, shape_of
-from gptscope.profiling.metrics.slices import Slice, Steps, joined
+from gptscope.profiling.metrics.slices import Ints, Slice, Steps, joined
 from gptscope.profiling.records import ModelInfo, StepKind
 
 
@@ -50,11 +50,11 @@ class CostModel:
 
     def work(self, slices: Sequence[Slice], kind: StepKind, workload: Workload) -> ModelledWork | None:
         """Add up all steps of one kind in the given slices; None when there are none."""
-        contexts = [context for one in slices for context in _contexts(one.steps(kind), kind, workload)]
-        if not contexts:
-            return None
         steps = joined(slices, kind)
-        lengths, counts = np.unique(np.asarray(contexts), return_counts=True)
+        if not steps.count:
+            return None
+        contexts = np.concatenate([_contexts(one.steps(kind), kind, workload) for one in slices])
+        lengths, counts = np.unique(contexts, return_counts=True)
         costs = [self.step(kind, int(length)) for length in lengths]
         typical = int(np.median(contexts))
         return ModelledWork(
@@ -70,14 +70,14 @@ def _rows(steps: Steps, batch: int) -> float:
     return 1.0 + float(steps.drafted.mean()) / batch if steps.drafted.size else 1.0
 
 
-def _contexts(steps: Steps, kind: StepKind, workload: Workload) -> list[int]:
+def _contexts(steps: Steps, kind: StepKind, workload: Workload) -> Ints:
     """Tokens per sequence that took part in each step.
 
     Prefill and training say it by their tokens. A decode step says it in `context`; a worker that did not is taken at
     its word about the workload: the prompt plus the tokens so far.
     """
     if kind != "decode":
-        return [max(1, int(tokens) // workload.batch) for tokens in steps.tokens]
+        return np.maximum(1, steps.tokens // workload.batch)
     if steps.context.size:
-        return [int(value) for value in steps.context]
-    return [workload.context + 1 + i for i in range(steps.count)]
+        return steps.context
+    return workload.context + 1 + np.arange(steps.count)

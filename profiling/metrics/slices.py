@@ -12,6 +12,8 @@ import numpy.typing as npt
 from gptscope.profiling.records import SliceDone, StepKind, StepSamples
 
 Ints = npt.NDArray[np.int64]
+_NOTHING: Ints = np.empty(0, dtype=np.int64)
+_COLUMNS = ("start_ns", "duration_ns", "tokens", "context", "drafted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Slice:
     """Wall time of the whole slice; None: it did not end."""
     disturbed: str | None = None
     samples: list[StepSamples] = field(default_factory=list)
+    _known: dict[StepKind, tuple[int, Steps]] = field(default_factory=dict, repr=False, compare=False)
+    """Joined steps by kind, with how many samples they are made of: a live display asks many times a second."""
 
     @property
     def finished(self) -> bool:
@@ -63,25 +67,29 @@ class Slice:
 
     def steps(self, kind: StepKind) -> Steps:
         """All samples of one kind, joined."""
-        return _joined([s for s in self.samples if s.kind == kind])
+        count, steps = self._known.get(kind, (-1, None))
+        if steps is None or count != len(self.samples):
+            steps = _joined([s for s in self.samples if s.kind == kind])
+            self._known[kind] = (len(self.samples), steps)
+        return steps
 
 
 def joined(slices: Iterable["Slice"], kind: StepKind) -> Steps:
     """All steps of one kind in several slices."""
-    return _joined([s for one in slices for s in one.samples if s.kind == kind])
+    parts = [one.steps(kind) for one in slices]
+    return _steps({name: np.concatenate([_NOTHING, *(getattr(part, name) for part in parts)]) for name in _COLUMNS})
 
 
 def _joined(parts: Sequence[StepSamples]) -> Steps:
-    duration = _column(s.duration_ns for s in parts)
-    context, drafted = _column(s.context for s in parts), _column(s.drafted for s in parts)
-    nothing = np.empty(0, dtype=np.int64)
-    return Steps(
-        start_ns=_column(s.start_ns for s in parts),
-        duration_ns=duration,
-        tokens=_column(s.tokens for s in parts),
-        context=context if context.size == duration.size else nothing,
-        drafted=drafted if drafted.size == duration.size else nothing,
-    )
+    return _steps({name: _column(getattr(part, name) for part in parts) for name in _COLUMNS})
+
+
+def _steps(columns: dict[str, Ints]) -> Steps:
+    """Context and guesses count only where every step has them."""
+    count = columns["duration_ns"].size
+    for name in ("context", "drafted"):
+        columns[name] = columns[name] if columns[name].size == count else _NOTHING
+    return Steps(**columns)
 
 
 def _column(tuples: Iterable[tuple[int, ...]]) -> Ints:

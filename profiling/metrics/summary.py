@@ -7,6 +7,7 @@ still running): what is there is reported, what is not is None with its reason i
 from collections.abc import Iterable, Sequence
 
 from gptscope.profiling.metrics.latency import (
+    NS_PER_MS,
     describe,
     inter_token_latencies_ms,
     step_times_ms,
@@ -16,6 +17,7 @@ from gptscope.profiling.metrics.modelled import CostModel
 from gptscope.profiling.metrics.run_summary import Outcome, RunSummary, SliceSummary
 from gptscope.profiling.metrics.slices import Slice, SliceBook
 from gptscope.profiling.metrics.speculation import guesses
+from gptscope.profiling.metrics.statistics import median
 from gptscope.profiling.metrics.throughput import tokens_per_second, work_done
 from gptscope.profiling.metrics.utilisations import Rates, no_rates, rates
 from gptscope.profiling.records import (
@@ -259,20 +261,20 @@ class _Summariser:
 
     def _slice_summaries(self) -> tuple[SliceSummary, ...]:
         book, kind = self.run.book, self.run.headline
+        counted = {id(one) for one in self.slices}
         summaries = []
         for one in [*book.ended, *book.running.values()]:
             steps = one.steps(kind)
             speed = tokens_per_second(work_done([one], kind), with_interval=False)
-            median_ms = describe(step_times_ms([one], kind), with_interval=False)
             summaries.append(
                 SliceSummary(
                     number=one.number,
                     attempt=one.attempt,
                     pair=one.pair,
-                    counted=any(one is counted for counted in self.slices),
+                    counted=id(one) in counted,
                     disturbed=one.disturbed,
                     steps=steps.count,
-                    median_ms=median_ms.p50_ms if median_ms is not None else None,
+                    median_ms=median(steps.duration_ns / NS_PER_MS) if steps.count else None,
                     tokens_per_s=speed.value if speed is not None else None,
                 )
             )

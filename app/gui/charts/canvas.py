@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QFocusEvent, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gptscope.app.gui.charts.marks import Frame, paint_chart
@@ -60,7 +60,7 @@ class PlotCanvas(Painted):
     def frame(self, size: QSize | None = None) -> Frame:
         """Where the plot area lies for a given size of the whole widget."""
         whole = size or self.size()
-        metrics = QFontMetricsF(self.theme.font(11))
+        metrics = self.theme.metrics(11)
         widest = max((metrics.horizontalAdvance(text) for _, text in self._chart.y_axis.ticks), default=0.0)
         left = widest + 10 if widest else 2.0
         bottom = 22.0 if self._chart.x_axis.ticks else 4.0

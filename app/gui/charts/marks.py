@@ -88,7 +88,7 @@ def paint_chart(
 
 
 def _paint_grid(painter: QPainter, theme: Theme, frame: Frame) -> None:
-    metrics = QFontMetricsF(painter.font())
+    metrics = theme.metrics(_AXIS_PX)
     for value, text in frame.y_axis.ticks:
         y = round(frame.y(value)) + 0.5
         painter.setPen(theme.pen("grid"))
@@ -107,7 +107,7 @@ def _paint_axis(painter: QPainter, theme: Theme, frame: Frame) -> None:
     bottom = round(frame.area.bottom()) + 0.5
     painter.setPen(theme.pen("line2"))
     painter.drawLine(QLineF(frame.area.left(), bottom, frame.area.right(), bottom))
-    metrics = QFontMetricsF(painter.font())
+    metrics = theme.metrics(_AXIS_PX)
     free_from = -math.inf
     for value, text in frame.x_axis.ticks:
         x = frame.x(value)
@@ -134,7 +134,7 @@ def _paint_region_label(painter: QPainter, theme: Theme, region: Region, frame: 
     """At the region's lower left; above other labels where regions lie close together."""
     if not region.label or region.end < frame.x_axis.low or region.start > frame.x_axis.high:
         return
-    metrics = QFontMetricsF(painter.font())
+    metrics = theme.metrics(_AXIS_PX)
     lines = region.label.split("\n")
     width = max(metrics.horizontalAdvance(line) for line in lines)
     height = metrics.height() * len(lines)
@@ -236,8 +236,9 @@ def _paint_line(painter: QPainter, theme: Theme, line: Line, frame: Frame) -> No
     width = 1.5 if line.role == "current" else 1.2
     painter.setPen(theme.pen(_ROLE_TOKEN[line.role], width))
     finite = np.isfinite(y_px)
-    joined = np.flatnonzero(finite[:-1] & finite[1:]).tolist()
-    painter.drawLines([QLineF(x_px[i], y_px[i], x_px[i + 1], y_px[i + 1]) for i in joined])
+    joined = np.flatnonzero(finite[:-1] & finite[1:])
+    ends = np.column_stack((x_px[joined], y_px[joined], x_px[joined + 1], y_px[joined + 1]))
+    painter.drawLines([QLineF(*four) for four in ends.tolist()])
 
 
 def _positions(values: Floats, axis: Axis) -> Floats:
@@ -267,7 +268,7 @@ def _paint_end(painter: QPainter, theme: Theme, line: Line, frame: Frame) -> QRe
     strong = theme.font(12 if line.role == "current" else _AXIS_PX, bold=line.role == "current")
     plain = theme.font(_AXIS_PX)
     width = QFontMetricsF(strong).horizontalAdvance(line.end_label)
-    width = max(width, QFontMetricsF(plain).horizontalAdvance(line.end_note))
+    width = max(width, theme.metrics(_AXIS_PX).horizontalAdvance(line.end_note))
     height = 32.0 if line.end_note else 17.0
     box = QRectF(x + 10, y - 9, width, height)
     if box.right() > frame.area.right() + 12 or line.role == "peak":

@@ -28,6 +28,8 @@ from gptscope.app.viewmodels.phases import strip
 NARROW = 1020
 """Below this width of the view (a window of about 1340 with Setup) panels stand under each other."""
 _NUMBERS_PERIOD_S = 0.25
+_NUMBERS_SHARE = 20
+"""After a very long run it takes longer to add everything up: rest this many times as long."""
 
 
 class LiveView(QScrollArea):
@@ -46,7 +48,9 @@ class LiveView(QScrollArea):
         self._zoom: tuple[float, float] | None = None
         self._narrow: bool | None = None
         self._shown: tuple[object, ...] = ()
+        self._sensed: tuple[object, ...] = ()
         self._numbers_at, self._numbers_due = 0.0, False
+        self._numbers_period_s = _NUMBERS_PERIOD_S
         self._text_shown = ""
         self.setWidgetResizable(True)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -184,14 +188,15 @@ class LiveView(QScrollArea):
             return
         live = self._controller.running
         changed, self._shown = state != self._shown, state
+        self._numbers_due = self._numbers_due or changed
+        if self._numbers_due and (now - self._numbers_at >= self._numbers_period_s or not live):
+            self._numbers_at, self._numbers_due = now, False
+            self._refresh_numbers()
+            self._numbers_period_s = max(_NUMBERS_PERIOD_S, _NUMBERS_SHARE * (time.monotonic() - now))
         progress = strip(view, self._controller.clock, now)
         self.strip.show_strip(progress)
         if changed:
-            self._numbers_due = True
             self._refresh_curves(progress.left_s if progress is not None else None)
-        if self._numbers_due and (now - self._numbers_at >= _NUMBERS_PERIOD_S or not live):
-            self._numbers_at, self._numbers_due = now, False
-            self._refresh_numbers()
 
     def _refresh_curves(self, left_s: float | None) -> None:
         """What moves: at the timer's pace."""
@@ -203,7 +208,10 @@ class LiveView(QScrollArea):
         self.bandwidth.show_chart(
             bandwidth.build(run, baseline, view.peaks or self._controller.peaks, window, live=live)
         )
-        self.tiles.show_tiles(device.tiles(view.sensors, view.machine, view.zero_ns))
+        sensed = (view, view.sensors.revision, view.machine)
+        if sensed != self._sensed:  # four samples a second
+            self._sensed = sensed
+            self.tiles.show_tiles(device.tiles(view.sensors, view.machine, view.zero_ns))
         self.event_list.show_events(view.events, len(view.events) + view.events_dropped)
         self._refresh_text()
 

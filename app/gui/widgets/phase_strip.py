@@ -1,7 +1,7 @@
 """The progress strip over the Live view: phases with their bars, and the time that is left."""
 
 from PySide6.QtCore import QLineF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
@@ -61,7 +61,7 @@ class PhaseStrip(Painted):
         painter.drawText(box.translated(0, 16), right, self._strip.of)
 
     def _needs(self, cell: PhaseCell) -> float:
-        bold, plain = QFontMetricsF(self.theme.font(12, bold=True)), QFontMetricsF(self.theme.font(12))
+        bold, plain = self.theme.metrics(12, bold=True), self.theme.metrics(12)
         note = plain.horizontalAdvance(cell.note) + 10 if cell.note else 0.0
         return max(_MIN_CELL, bold.horizontalAdvance(cell.title) + note + 12)
 
@@ -69,7 +69,7 @@ class PhaseStrip(Painted):
         theme = self.theme
         title_token = {"active": "t1", "done": "t1", "todo": "t2", "off": "t4"}[cell.state]
         painter.setFont(theme.font(12, bold=cell.state == "active"))
-        metrics = QFontMetricsF(painter.font())
+        metrics = theme.metrics(12, bold=cell.state == "active")
         left = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         line = QRectF(box.left(), box.top(), box.width() - 8, 17)
         painter.setPen(theme.color(title_token))
@@ -78,7 +78,7 @@ class PhaseStrip(Painted):
         if cell.note and line.width() - used > 16:
             painter.setFont(theme.font(12))
             painter.setPen(theme.color("t2" if cell.state == "active" else "t3"))
-            note = QFontMetricsF(painter.font()).elidedText(cell.note, Qt.TextElideMode.ElideRight, line.width() - used)
+            note = theme.metrics(12).elidedText(cell.note, Qt.TextElideMode.ElideRight, line.width() - used)
             painter.drawText(line.adjusted(used, 0, 0, 0), left, note)
         track = QRectF(box.left(), box.bottom() - 7, box.width(), 4)
         painter.setPen(Qt.PenStyle.NoPen)

@@ -88,7 +88,7 @@ def baseline_level(baseline: RunView | None, what: Literal["rate", "bandwidth"])
     """The baseline's value as a dashed line with the p5 to p95 band of its measured steps, and the band's top."""
     if baseline is None or baseline.measured_steps == 0:
         return (), 0.0
-    summary = baseline.summary()
+    summary = baseline.last_summary()
     if what == "rate":
         middle = summary.tokens_per_s.value if summary.tokens_per_s is not None else None
         per_step = baseline.measured_tokens / baseline.measured_steps
