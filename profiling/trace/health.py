@@ -13,6 +13,8 @@ HealthKind = Literal[
     "ignored",  # a kind of event this reader does not use
     "metadata",  # the part around the events could not be read
     "empty",
+    "missing",  # not recorded, so some tables cannot be made
+    "suspicious",  # recorded, but hardly true
 ]
 
 

@@ -52,6 +52,8 @@ class GapSums:
     gaps: int
     total_ns: int
     median_ns: float
+    typical_ns: int
+    """Half of the total lies in gaps at least this long."""
     longest_ns: int
 
 
@@ -95,9 +97,17 @@ def gap_sums(linked: Linked) -> list[GapSums]:
             lengths = gaps.duration_ns[(gaps.device == device) & (causes == cause)]
             if lengths.size:
                 median = float(np.median(lengths))
-                sums = GapSums(device, cause, meaning, lengths.size, int(lengths.sum()), median, int(lengths.max()))
-                table.append(sums)
+                total, longest = int(lengths.sum()), int(lengths.max())
+                typical = _typical(lengths)
+                table.append(GapSums(device, cause, meaning, lengths.size, total, median, typical, longest))
     return sorted(table, key=lambda r: (r.device, -r.total_ns))
+
+
+def _typical(lengths: Int64) -> int:
+    """The length above which half of the sum lies."""
+    falling = np.sort(lengths)[::-1]
+    reached = np.cumsum(falling)
+    return int(falling[np.searchsorted(reached * 2, reached[-1])])
 
 
 def _causes(linked: Linked, begin: Int64, stop: Int64, launch: Int64) -> list[str]:

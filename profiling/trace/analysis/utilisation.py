@@ -10,7 +10,7 @@ from gptscope.profiling.trace.table import Int64
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """One device between its first and its last work (or in the range that is looked at). Unions count overlaps once."""
+    """One device between its first and its last work, or in the range that is looked at; unions count overlaps once."""
 
     device: int
     window_ns: int

@@ -1,0 +1,98 @@
+"""The health of a trace: what reading it found, and what is missing or suspicious in what it holds."""
+
+import numpy as np
+
+from gptscope.profiling.trace.analysis.launches import launch_sums
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.health import HealthKind, HealthNote
+from gptscope.profiling.trace.intervals import overlaps_on_streams
+
+_LONG = 20
+"""A kernel that lasts so many times the distance to the next one of its stream is suspect."""
+
+
+def health_notes(linked: Linked) -> list[HealthNote]:
+    """What reading found first, then what is missing, then what is suspicious. Empty when all is well."""
+    return [*linked.trace.health, *_missing(linked), *_suspicious(linked)]
+
+
+def _note(kind: HealthKind, message: str, count: int = 1) -> HealthNote:
+    return HealthNote(kind=kind, message=message, count=count)
+
+
+def _missing(linked: Linked) -> list[HealthNote]:
+    trace = linked.trace
+    notes = []
+    properties = trace.metadata.get("deviceProperties")
+    if not linked.has_device and (properties or trace.launches().any()):
+        notes.append(
+            _note(
+                "missing",
+                "no GPU activity recorded although there is a device: record with ProfilerActivity.CUDA, and only one"
+                " profiler at a time",
+            )
+        )
+    if linked.has_device and not trace.operators().any():
+        notes.append(_note("missing", "no operators recorded: kernels have no owner; record ProfilerActivity.CPU too"))
+    if linked.operators.size and not (trace.shapes != 0).any():
+        notes.append(
+            _note("missing", "no input shapes recorded, so bytes and FLOPs are unknown; use record_shapes=True")
+        )
+    if linked.operators.size and not linked.windows.marked:
+        notes.append(_note("missing", "no steps marked; the whole trace is taken as one. Call profiler.step()"))
+    launches = launch_sums(linked)
+    if launches.launched_before:
+        message = "pieces of device work without a recorded launch: launched before the recording began"
+        notes.append(_note("missing", message, launches.launched_before))
+    return notes
+
+
+def _suspicious(linked: Linked) -> list[HealthNote]:
+    trace = linked.trace
+    notes = []
+    overlaps = overlaps_on_streams(trace)
+    if overlaps:
+        message = "kernels begin before the one before them on their stream has ended (programmatic dependent launch)"
+        notes.append(_note("suspicious", f"{message}; busy time counts them once", overlaps))
+    long = suspect_rows(linked)
+    if long.size:
+        clipped = clipped_ns(linked, long)
+        raw = int(trace.duration_ns[long].sum())
+        message = (
+            "kernels last far beyond the next one's beginning on their stream;"
+            f" their time is {raw / 1e3:.3f} us as recorded, {clipped / 1e3:.3f} us cut at the next one"
+        )
+        notes.append(_note("suspicious", message, int(long.size)))
+    launches = launch_sums(linked)
+    if launches.negative_delays:
+        message = "kernels seem to begin before their launch: the clocks of host and device differ"
+        notes.append(_note("suspicious", message, launches.negative_delays))
+    marks = trace.named_like("ProfilerStep#") & trace.unfinished
+    if marks.any():
+        notes.append(_note("suspicious", "the recording ended inside a step; it is kept", int(marks.sum())))
+    return notes
+
+
+def suspect_rows(linked: Linked) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Kernels whose end lies far past the beginning of several later ones of their stream."""
+    trace = linked.trace
+    work = linked.work
+    order = work[np.lexsort((trace.start_ns[work], trace.stream[work], trace.device[work]))]
+    if order.size < 2:
+        return order[:0]
+    same = (trace.stream[order][1:] == trace.stream[order][:-1]) & (trace.device[order][1:] == trace.device[order][:-1])
+    distance = np.maximum(trace.start_ns[order][1:] - trace.start_ns[order][:-1], 1)
+    long = same & (trace.duration_ns[order][:-1] > _LONG * distance) & (trace.duration_ns[order][:-1] > 1_000_000)
+    return order[:-1][long]
+
+
+def clipped_ns(linked: Linked, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+    """Time of some kernels when each is cut at the beginning of the next one of its stream."""
+    trace, total = linked.trace, 0
+    for row in rows.tolist():
+        of_stream = (trace.stream[linked.work] == trace.stream[row]) & (trace.device[linked.work] == trace.device[row])
+        later = trace.start_ns[linked.work][of_stream]
+        later = later[later > trace.start_ns[row]]
+        end = int(trace.end_ns[row])
+        total += min(end, int(later.min()) if later.size else end) - int(trace.start_ns[row])
+    return total

@@ -1,0 +1,76 @@
+"""All analyses of a trace in one value, for people, for programs and for comparisons."""
+
+from dataclasses import dataclass
+
+from gptscope.profiling.trace.analysis.advice import Advice, advise
+from gptscope.profiling.trace.analysis.checks import health_notes
+from gptscope.profiling.trace.analysis.communication import CollectiveSums, collective_sums
+from gptscope.profiling.trace.analysis.copies import CopySums, copy_sums
+from gptscope.profiling.trace.analysis.gaps import GapSums, gap_sums
+from gptscope.profiling.trace.analysis.kernels import CategorySums, KernelSums, category_sums, kernel_sums
+from gptscope.profiling.trace.analysis.launches import GraphSums, LaunchSums, graph_sums, launch_sums
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.analysis.memory import DeviceMemory, device_memory
+from gptscope.profiling.trace.analysis.modules import ModuleSums, module_sums
+from gptscope.profiling.trace.analysis.operators import OperatorSums, operator_sums
+from gptscope.profiling.trace.analysis.roofline import RooflinePoint, roofline_points
+from gptscope.profiling.trace.analysis.steps import StepTimes, step_times
+from gptscope.profiling.trace.analysis.tensor_cores import TensorCoreUse, tensor_core_use
+from gptscope.profiling.trace.analysis.utilisation import DeviceUse, device_use, host_busy_ns
+from gptscope.profiling.trace.health import HealthNote
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """What a trace says. Times are exact nanoseconds; kernels are operators where there is no device."""
+
+    events: int
+    rank: int
+    span_ns: int
+    has_device: bool
+    host_busy_ns: int
+    devices: list[DeviceUse]
+    steps: list[StepTimes]
+    categories: list[CategorySums]
+    kernels: list[KernelSums]
+    operators: list[OperatorSums]
+    modules: list[ModuleSums]
+    gaps: list[GapSums]
+    launches: LaunchSums
+    graphs: list[GraphSums]
+    copies: list[CopySums]
+    collectives: list[CollectiveSums]
+    memory: list[DeviceMemory]
+    tensor_cores: TensorCoreUse
+    roofline: list[RooflinePoint]
+    health: list[HealthNote]
+    advice: list[Advice]
+
+
+def summarise(linked: Linked) -> TraceSummary:
+    """Make all tables."""
+    kernels = kernel_sums(linked)
+    start, end = linked.span_ns
+    return TraceSummary(
+        events=sum(linked.trace.phases.values()),
+        rank=linked.trace.rank,
+        span_ns=end - start,
+        has_device=linked.has_device,
+        host_busy_ns=host_busy_ns(linked),
+        devices=device_use(linked),
+        steps=step_times(linked),
+        categories=category_sums(linked),
+        kernels=kernels,
+        operators=operator_sums(linked),
+        modules=module_sums(linked),
+        gaps=gap_sums(linked),
+        launches=launch_sums(linked),
+        graphs=graph_sums(linked),
+        copies=copy_sums(linked),
+        collectives=collective_sums(linked),
+        memory=device_memory(linked),
+        tensor_cores=tensor_core_use(linked),
+        roofline=roofline_points(kernels),
+        health=health_notes(linked),
+        advice=advise(linked),
+    )
