@@ -3,7 +3,8 @@
 torchao has recipes of these names, but on a CPU its eager layers do the same work in more operators (quantization and
 rescaling as separate Python-level tensor subclasses), it is meant to be compiled, and it is a large dependency with
 binaries for one torch release. `torch._weight_int8pack_mm` and `torch._int_mm` are the kernels underneath, so the
-layers call those.
+layers call those. Each step converts types by an operator of its own: one that mixes INT32 and FP32, or BF16 and FP32,
+leaves the vectorised path and takes many times as long.
 """
 
 import functools
@@ -147,8 +148,10 @@ class Int8DynamicLinear(Int8Weight):
         magnitudes_RK = x_RK.abs()
         limit_R1 = magnitudes_RK.amax(-1, keepdim=True) if self.per_token else magnitudes_RK.amax()
         scale_R1 = scale_of(limit_R1)
-        y_RN = int8_product(to_int8(x_RK, scale_R1), self.weight) * self.scale
-        return self._finished(y_RN.mul_(scale_R1), x_BLD)
+        # no value is larger than its token's range, so nothing has to be clipped
+        x_RK = (x_RK / scale_R1).round_().to(torch.int8)
+        y_RN = int8_product(x_RK, self.weight).float().mul_(self.scale).mul_(scale_R1)
+        return self._finished(y_RN, x_BLD)
 
 
 class Int8StaticLinear(Int8Weight):
@@ -163,7 +166,7 @@ class Int8StaticLinear(Int8Weight):
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         x_RK = x_BLD.reshape(-1, self.in_features).float()
-        y_RN = int8_product(to_int8(x_RK, self.input_scale), self.weight) * self.both_scales
+        y_RN = int8_product(to_int8(x_RK, self.input_scale), self.weight).float().mul_(self.both_scales)
         return self._finished(y_RN, x_BLD)
 
 
