@@ -1,0 +1,114 @@
+"""The part of the time axis that is seen: zoom, pan, pixels, round ticks."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gptscope.app.viewmodels import formatting as fmt
+
+NARROWEST_NS = 20.0
+"""As far as one can zoom in: traces have whole nanoseconds."""
+_MARGIN = 0.02
+_UNITS = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
+_LONG_LABEL = 1e5
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A window on a trace that lasts `span` nanoseconds; times count from its beginning."""
+
+    span: float
+    start: float
+    end: float
+
+    @classmethod
+    def whole(cls, span: float) -> "Axis":
+        """All of a trace with a little room on both sides."""
+        room = span * _MARGIN / 2
+        return cls(span, -room, span + room)
+
+    @property
+    def length(self) -> float:
+        """How much time is seen."""
+        return self.end - self.start
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the trace is seen."""
+        return self.start <= 0 and self.end >= self.span
+
+    def to(self, start: float, end: float) -> "Axis":
+        """Another window, not narrower or wider than makes sense and never off the trace."""
+        room = self.span * _MARGIN / 2
+        length = min(max(end - start, NARROWEST_NS), self.span + 2 * room)
+        centre = (start + end) / 2
+        start = min(max(centre - length / 2, -room), self.span + room - length)
+        return Axis(self.span, start, start + length)
+
+    def zoomed(self, factor: float, around: float) -> "Axis":
+        """Zoom in by a factor above 1, out below it; the moment `around` stays where it is."""
+        left = (around - self.start) / factor
+        right = (self.end - around) / factor
+        return self.to(around - left, around + right)
+
+    def moved(self, share: float) -> "Axis":
+        """Move to the right by a share of what is seen."""
+        step = self.length * share
+        return self.to(self.start + step, self.end + step)
+
+    def centred(self, start: float, end: float, share: float = 0.25) -> "Axis":
+        """Show an event: as wide a view as now where it fits well, else so that it takes this share of the view."""
+        length = self.length
+        if end - start > 0.9 * length or end - start < length * 1e-3:
+            length = max(end - start, NARROWEST_NS) / share
+        centre = (start + end) / 2
+        return self.to(centre - length / 2, centre + length / 2)
+
+    def x(self, time: float, width: float) -> float:
+        """Pixel of a moment on an axis so many pixels wide."""
+        return (time - self.start) / self.length * width
+
+    def time(self, x: float, width: float) -> float:
+        """Moment at a pixel."""
+        return self.start + x / max(width, 1) * self.length
+
+    def edges(self, pixels: int) -> npt.NDArray[np.float64]:
+        """Moments of the pixels' edges."""
+        return self.start + self.length / pixels * np.arange(pixels + 1)
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Round moments with their labels; `unit` says what the labels count, and from where."""
+
+    times: tuple[float, ...]
+    labels: tuple[str, ...]
+    unit: str
+
+
+def ticks(axis: Axis, most: int) -> Ticks:
+    """At most so many ticks on 1, 2 or 5 times a power of ten; long labels count from a round moment before the view."""
+    rough = axis.length / max(most, 1)
+    power = 10.0 ** math.floor(math.log10(max(rough, 1e-3)))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if step >= f * 0.1), _UNITS[0])
+    base = 0.0
+    if max(abs(axis.start), abs(axis.end)) / step > _LONG_LABEL:
+        base = math.floor(axis.start / (step * 1000)) * step * 1000
+    first = math.ceil((axis.start - base) / step)
+    count = math.floor((axis.end - base) / step) - first + 1
+    offsets = [(first + i) * step for i in range(max(count, 0))]
+    decimals = max(0, -math.floor(math.log10(step / factor) + 1e-9))
+    labels = tuple(fmt.fixed(offset / factor, decimals) for offset in offsets)
+    return Ticks(
+        tuple(base + offset for offset in offsets), labels, f"{unit} after {_exact(base)}" if base else unit
+    )
+
+
+def _exact(time: float) -> str:
+    """A round moment in the largest unit that keeps all its figures short."""
+    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if time >= f), _UNITS[0])
+    text = f"{time / factor:.9f}".rstrip("0").rstrip(".")
+    return f"{text} {unit}"

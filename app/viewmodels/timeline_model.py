@@ -1,0 +1,201 @@
+"""A trace as the timeline shows it: groups of lanes with names, events by lane, counters, steps. Made once, on a thread."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gptscope.app.viewmodels.timeline_codes import event_codes, module_rows, step_rows
+from gptscope.app.viewmodels.timeline_counters import CounterLane, counter_lanes
+from gptscope.app.viewmodels.timeline_pixels import LaneEvents
+from gptscope.app.viewmodels.timeline_work import WorkSums, work_pieces
+from gptscope.profiling.trace import Trace, TrackInfo, lane_of, tracks_in_order
+from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.names import short_name
+from gptscope.profiling.trace.nesting import MODULE_PREFIX, PYTHON_MODULE_PREFIX
+
+GroupKind = Literal["steps", "modules", "thread", "stream"]
+_KINDS: tuple[GroupKind, ...] = ("steps", "modules", "thread", "stream")
+Pulse = Callable[[], None]
+"""Called between the parts of long work; what it raises stops it."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one thread or stream, or of its steps or modules."""
+
+    kind: GroupKind
+    title: str
+    note: str
+    track: int
+    lanes: tuple[LaneEvents, ...]
+    events: int
+
+
+@dataclass(frozen=True)
+class StepMark:
+    """One step on the host's axis."""
+
+    name: str
+    start: float
+    end: float
+
+
+class Timeline:
+    """All that the timeline draws and answers. Times are floats in nanoseconds from the trace's beginning."""
+
+    def __init__(self, trace: Trace, linked: Linked | None = None, pulse: Pulse = lambda: None) -> None:
+        """Sort the trace's events into lanes."""
+        self.trace = trace
+        self.linked = linked if linked is not None else Linked.of(trace)
+        self.origin_ns, last = trace.span_ns
+        self.span = float(max(last - self.origin_ns, 1))
+        pulse()
+        virtual = self._virtual_tracks()
+        lane = lane_of(dataclasses.replace(trace, track=virtual))
+        pulse()
+        self.codes = event_codes(self.linked, self._has_inside(virtual, lane))
+        pulse()
+        self.groups = self._groups(virtual, lane, pulse)
+        pulse()
+        self.counters: list[CounterLane] = counter_lanes(trace)
+        self.steps = self._steps()
+        pulse()
+        self.sums = WorkSums(work_pieces(self.linked, self.codes), self.origin_ns)
+        self._places: dict[int, tuple[int, int]] = {}
+
+    def _virtual_tracks(self) -> npt.NDArray[np.int32]:
+        """Tracks of steps and modules apart from those of their threads: each kind has a nesting of its own."""
+        trace, count = self.trace, len(self.trace.tracks)
+        virtual = trace.track + np.int32(2 * count)
+        on_host = ~trace.in_categories("gpu_user_annotation")
+        virtual[module_rows(self.linked)] -= count
+        steps = step_rows(self.linked) & on_host
+        virtual[steps] = trace.track[steps]
+        return virtual
+
+    def _has_inside(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16]) -> npt.NDArray[np.bool_]:
+        """Which rows have a row of the next lane inside."""
+        trace = self.trace
+        if self.linked.has_device or self.linked.operators.size:
+            return np.zeros(len(trace), bool)  # nobody asks
+        order = np.lexsort((lane, trace.start_ns, virtual))
+        inside = np.zeros(len(trace), bool)
+        deeper = (lane[order][1:] > lane[order][:-1]) & (virtual[order][1:] == virtual[order][:-1])
+        deeper &= trace.start_ns[order][1:] < trace.end_ns[order][:-1]
+        inside[order[:-1][deeper]] = True
+        return inside
+
+    def _groups(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16], pulse: Pulse) -> list[Group]:
+        trace, count = self.trace, len(self.trace.tracks)
+        infos = tracks_in_order(trace)
+        depth = int(lane.max()) + 1 if lane.size else 1
+        key = virtual.astype(np.int64) * depth + lane
+        order = np.lexsort((trace.start_ns, key)).astype(np.int32)
+        pulse()
+        keys = key[order]
+        begin = (trace.start_ns[order] - self.origin_ns).astype(np.float64)
+        end = begin + trace.duration_ns[order]
+        codes = self.codes[order]
+        pulse()
+        several = len({info.process for info in infos if not info.is_device}) > 1
+        found: list[tuple[int, int, Group]] = []
+        for position, info in enumerate(infos):
+            for part in range(3):
+                number = info.number + part * count
+                low, high = np.searchsorted(keys, [number * depth, (number + 1) * depth])
+                lanes = []
+                for one in range(depth if high > low else 0):
+                    a, b = np.searchsorted(keys, [number * depth + one, number * depth + one + 1])
+                    if b > a:
+                        lanes.append(LaneEvents.build(order[a:b], begin[a:b], end[a:b], codes[a:b]))
+                        pulse()
+                if part == 2:
+                    instants = self._instants(info.number)
+                    lanes += [instants] if instants is not None else []
+                if lanes:
+                    kind = _KINDS[part] if part < 2 or not info.is_device else "stream"
+                    group = self._group(kind, info, tuple(lanes), int(high - low), several=several)
+                    found.append((min(part, 1) if part < 2 else 2, position, group))
+        found.sort(key=lambda one: one[:2])
+        return [group for _, _, group in found]
+
+    def _group(
+        self, kind: GroupKind, info: TrackInfo, lanes: tuple[LaneEvents, ...], events: int, *, several: bool
+    ) -> Group:
+        thread = info.thread or info.process
+        where = f"{info.process}, {thread}" if several else thread
+        title = {"steps": "Steps", "modules": "Modules", "thread": thread, "stream": thread}[kind]
+        note = where if kind in {"steps", "modules"} else info.process if info.thread else ""
+        return Group(kind, title, note, info.number, lanes, events)
+
+    def _instants(self, track: int) -> LaneEvents | None:
+        instants = self.trace.instants
+        rows = np.flatnonzero(instants.track == track)
+        if not rows.size:
+            return None
+        rows = rows[np.argsort(instants.time_ns[rows], kind="stable")]
+        time = (instants.time_ns[rows] - self.origin_ns).astype(np.float64)
+        inside = (time >= 0) & (time <= self.span)
+        rows, time = rows[inside], time[inside]
+        other = np.full(rows.size, 9, np.uint8)
+        return LaneEvents.build((-1 - rows).astype(np.int32), time, time, other) if rows.size else None
+
+    def _steps(self) -> list[StepMark]:
+        trace = self.trace
+        rows = np.flatnonzero(step_rows(self.linked) & ~trace.in_categories("gpu_user_annotation"))
+        rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+        origin = self.origin_ns
+        return [
+            StepMark(trace.name_of(row), float(trace.start_ns[row] - origin), float(trace.end_ns[row] - origin))
+            for row in rows.tolist()
+        ]
+
+    # ------------------------------------------------------------------------------------------ questions
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Name number -> what stands on an event, shortened by meaning."""
+        return [_label(name) for name in self.trace.names]
+
+    def label(self, row: int) -> str:
+        """What stands on an event or instant."""
+        if row < 0:
+            return self.trace.names[self.trace.instants.name[-1 - row]]
+        return self.labels[self.trace.name[row]]
+
+    def times(self, row: int) -> tuple[float, float]:
+        """Beginning and end of an event or instant."""
+        if row < 0:
+            time = float(self.trace.instants.time_ns[-1 - row] - self.origin_ns)
+            return time, time
+        start = float(self.trace.start_ns[row] - self.origin_ns)
+        return start, start + float(self.trace.duration_ns[row])
+
+    def place_of(self, row: int) -> tuple[int, int] | None:
+        """Group and lane that hold a row; None when its track is not shown."""
+        if row in self._places:
+            return self._places[row]
+        start, _ = self.times(row)
+        track = self.trace.instants.track[-1 - row] if row < 0 else self.trace.track[row]
+        for number, group in enumerate(self.groups):
+            if group.track != track:
+                continue
+            for lane_number, lane in enumerate(group.lanes):
+                low, high = np.searchsorted(lane.start, [start, start + 0.5])
+                if (lane.rows[low:high] == row).any():
+                    self._places[row] = (number, lane_number)
+                    return number, lane_number
+        return None
+
+
+def _label(name: str) -> str:
+    if name.startswith(MODULE_PREFIX):
+        return name.removeprefix(MODULE_PREFIX)
+    if name.startswith(PYTHON_MODULE_PREFIX):
+        return name.removeprefix(PYTHON_MODULE_PREFIX)
+    return short_name(name)
