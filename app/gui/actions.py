@@ -55,6 +55,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="view_live", title="Live", menu="View", shortcut="Ctrl+1", group="view"),
     ActionSpec(id="view_profile", title="Profile", menu="View", shortcut="Ctrl+2", group="view"),
     ActionSpec(id="view_history", title="History", menu="View", shortcut="Ctrl+3", group="view"),
+    ActionSpec(id="view_compare", title="Compare", menu="View", shortcut="Ctrl+4", group="view"),
     ActionSpec(id="toggle_setup", title="Setup", menu="View", shortcut="Ctrl+B", checkable=True, separator_before=True),
     ActionSpec(
         id="theme_system", title="Follow the system", menu="View", submenu="Theme", group="theme", separator_before=True
@@ -66,6 +67,13 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="stop", title="Stop", menu="Run", shortcut="Esc"),
     ActionSpec(id="pin", title="Pin shown run as baseline", menu="Run", shortcut="Ctrl+P", separator_before=True),
     ActionSpec(id="unpin", title="Remove baseline", menu="Run"),
+    ActionSpec(
+        id="compare_runs",
+        title="Compare selected runs",
+        menu="Run",
+        shortcut="Ctrl+M",
+        tip="Hold the runs that are chosen in History against each other",
+    ),
     ActionSpec(id="all_fusions", title="All fusions on", menu="Run", separator_before=True),
     ActionSpec(id="no_fusions", title="All fusions off", menu="Run"),
     ActionSpec(id="measure_peaks", title="Measure this machine's peaks again", menu="Run", separator_before=True),

@@ -49,9 +49,7 @@ class Commands:
             "copy_command": lambda: window.dock.copy_command(),
             "copy_table": self.copy_table,
             "undo_delete": self.undo_delete,
-            "view_live": lambda: window.show_view(0),
-            "view_profile": lambda: window.show_view(1),
-            "view_history": lambda: window.show_view(2),
+            **{f"view_{name}": partial(self.show_view, name) for name in ("live", "profile", "compare", "history")},
             "toggle_setup": lambda: window.dock.setVisible(window.dock.isHidden()),
             "theme_system": lambda: self.choose_theme("system"),
             "theme_dark": lambda: self.choose_theme("dark"),
@@ -61,6 +59,7 @@ class Commands:
             "stop": controller.stop,
             "pin": controller.pin_current,
             "unpin": controller.unpin,
+            "compare_runs": self.compare_selected,
             "all_fusions": lambda: window.dock.levers_form.all_button.click(),
             "no_fusions": lambda: window.dock.levers_form.none_button.click(),
             "measure_peaks": lambda: controller.measure_peaks(fresh=True),
@@ -74,6 +73,36 @@ class Commands:
     def run(self) -> None:
         """Run the setting of the Setup dock (also after a failure)."""
         self._window.controller.run()
+
+    def show_view(self, name: str) -> None:
+        """Show one of the views."""
+        from gptscope.app.gui.window import VIEWS
+
+        self._window.show_view([view.lower() for view in VIEWS].index(name))
+
+    def compare_selected(self) -> None:
+        """Compare the runs that are chosen in History."""
+        window = self._window
+        if window.history is not None:
+            self.compare_runs(window.history.chosen_runs())
+
+    def compare_runs(self, run_ids: list[str]) -> None:
+        """Compare stored runs, or say why that is not possible."""
+        problem = self._window.comparing.choose(run_ids)
+        if problem:
+            self._window.tell(problem, "warning")
+        else:
+            self.show_view("compare")
+
+    def open_run(self, run_id: str, view: str) -> None:
+        """Show one run in a view: of the shown experiment, else from the library."""
+        controller = self._window.controller
+        experiment = controller.experiment
+        if experiment is not None and run_id in experiment.runs:
+            experiment.choose(run_id)
+        elif not controller.reopen(run_id):
+            return
+        self.show_view(view)
 
     def undo_delete(self) -> None:
         """Bring the last deleted run back."""

@@ -98,7 +98,7 @@ class Controller(QObject):
         if self.settings.baseline_run:
             entry = library.find(self.settings.baseline_run)
             if entry is not None and entry.deleted_unix_ns is None:
-                self._take_baseline(self._replayed(entry.experiment_id), entry.run_id)
+                self._take_baseline(self.replayed(entry.experiment_id), entry.run_id)
 
     def close(self) -> None:
         """End engine and library."""
@@ -244,7 +244,8 @@ class Controller(QObject):
 
     # ---------------------------------------------------------------------------------------------- library
 
-    def _replayed(self, experiment_id: str) -> "ExperimentView | None":
+    def replayed(self, experiment_id: str) -> "ExperimentView | None":
+        """A stored experiment; None when the library does not hold it."""
         from gptscope.app.viewmodels.experiment_view import ExperimentView
 
         if self.library is None:
@@ -260,7 +261,7 @@ class Controller(QObject):
         if self.running:
             self.told.emit("A run is going on; stop it before you open another.", "warning")
             return False
-        view = self._replayed(entry.experiment_id)
+        view = self.replayed(entry.experiment_id)
         if view is None:
             return False
         view.chosen_run = run_id
@@ -273,7 +274,7 @@ class Controller(QObject):
         """Make a stored run the baseline."""
         entry = self.library.find(run_id) if self.library is not None else None
         if entry is not None:
-            self._take_baseline(self._replayed(entry.experiment_id), run_id)
+            self._take_baseline(self.replayed(entry.experiment_id), run_id)
             self.settings.baseline_run = run_id
             self.told.emit(f"Baseline: {entry.name}.", "info")
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, 
 
 from gptscope.app.gui.actions import ActionSet
 from gptscope.app.gui.commands import Commands
+from gptscope.app.gui.comparing import Comparing
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.setup_dock import SetupDock
 from gptscope.app.gui.settings import Settings
@@ -19,14 +20,15 @@ from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, la
 from gptscope.app.gui.widgets.tab_bar import TabBar
 
 if TYPE_CHECKING:
+    from gptscope.app.gui.views.compare import CompareView
     from gptscope.app.gui.views.history import HistoryView
     from gptscope.app.gui.views.live import LiveView
     from gptscope.app.gui.views.profile import ProfileView
 
 REDRAW_MS = 33
 _UNPAINTED_MS = 1000
-VIEWS = ("Live", "Profile", "History")
-LIVE, PROFILE, HISTORY = range(3)
+VIEWS = ("Live", "Profile", "Compare", "History")
+LIVE, PROFILE, COMPARE, HISTORY = range(4)
 _LEVEL_ICONS = {"info": ("info", "t2"), "warning": ("warning", "warn"), "error": ("error", "bad")}
 
 
@@ -45,7 +47,9 @@ class MainWindow(QMainWindow):
         self.icons = ThemedIcons(theme, self)
         self.live: LiveView | None = None
         self.profile: ProfileView | None = None
+        self.compare: CompareView | None = None
         self.history: HistoryView | None = None
+        self.comparing = Comparing(controller)
         self._painted = self._begun = False
         self._in_narrow_view = False
         self._dock_elsewhere = False  # whether Setup is shown in the other kind of view
@@ -90,6 +94,7 @@ class MainWindow(QMainWindow):
         self.tabs.setAccessibleName("Views")
         for name in VIEWS:
             self.tabs.addTab(name)
+        self.tabs.setTabVisible(COMPARE, False)  # until there is something to compare
         self.workload_text = ElidedLabel("", level=2, size=12)
         self.workload_text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.baseline_button = button(
@@ -161,10 +166,12 @@ class MainWindow(QMainWindow):
         controller.baseline_changed.connect(self._show_baseline)
         controller.setup_changed.connect(self._show_workload)
         controller.capabilities_changed.connect(self._on_capabilities)
+        self.comparing.changed.connect(self._on_comparing)
         self.theme.changed.connect(self._show_theme_icon)
         self._show_baseline()
         self._show_workload()
         self._on_running()
+        self._on_comparing()
 
     # ---------------------------------------------------------------------------------------------- start
 
@@ -188,6 +195,7 @@ class MainWindow(QMainWindow):
     def _after_first_paint(self) -> None:
         """Everything heavy: numpy, charts, library, engine. The window is on the screen already."""
         from gptscope.app.gui.library_access import LibraryAccess
+        from gptscope.app.gui.views.compare import CompareView
         from gptscope.app.gui.views.history import HistoryView
         from gptscope.app.gui.views.live import LiveView
         from gptscope.app.gui.views.profile import ProfileView
@@ -195,8 +203,11 @@ class MainWindow(QMainWindow):
         self.controller.begin()
         self.live = LiveView(self.controller, self.theme, self.icons, self.commands.save_chart, self.commands.run)
         self.profile = ProfileView(self.controller, self.theme, self.icons, self.commands.save_chart)
+        self.compare = CompareView(
+            self.controller, self.comparing, self.theme, self.icons, self.commands.save_chart, self.commands.open_run
+        )
         self.history = HistoryView(self.controller, self.theme, self.icons, self.commands)
-        for view in (self.live, self.profile, self.history):
+        for view in (self.live, self.profile, self.compare, self.history):
             self.stack.addWidget(view)
         library = LibraryAccess(self._library_folder or self.settings.library_folder)
         library.changed.connect(self._on_library)
@@ -219,11 +230,11 @@ class MainWindow(QMainWindow):
     # ---------------------------------------------------------------------------------------------- views
 
     def show_view(self, index: int) -> None:
-        """Show Live (or the first screen), Profile or History."""
+        """Show Live (or the first screen), Profile, Compare or History."""
         if self.tabs.currentIndex() != index:
             self.tabs.setCurrentIndex(index)  # comes back here
             return
-        targets: tuple[QWidget | None, ...] = (self._live_or_first(), self.profile, self.history)
+        targets: tuple[QWidget | None, ...] = (self._live_or_first(), self.profile, self.compare, self.history)
         target = targets[index]
         if target is None:
             return
@@ -236,8 +247,8 @@ class MainWindow(QMainWindow):
         self._on_redraw()
 
     def _place_dock(self, index: int) -> None:
-        """Profile needs the width: Setup is hidden there, unless one asks for it there."""
-        narrow = index == PROFILE
+        """Profile and Compare need the width: Setup is hidden there, unless one asks for it there."""
+        narrow = index in (PROFILE, COMPARE)
         if narrow != self._in_narrow_view:
             self._in_narrow_view = narrow
             wanted, self._dock_elsewhere = self._dock_elsewhere, not self.dock.isHidden()
@@ -252,7 +263,7 @@ class MainWindow(QMainWindow):
 
     def _on_redraw(self) -> None:
         current = self.stack.currentWidget()
-        for view in (self.live, self.profile):
+        for view in (self.live, self.profile, self.compare):
             if view is not None and view is current:
                 view.refresh()
 
@@ -324,6 +335,12 @@ class MainWindow(QMainWindow):
     def _on_capabilities(self) -> None:
         if not self.controller.running:
             self.tell("Ready. Nothing leaves this machine unless you fetch a model.", "info")
+
+    def _on_comparing(self) -> None:
+        self.tabs.setTabVisible(COMPARE, self.comparing.available)
+        self.actions_by_id["view_compare"].setEnabled(self.comparing.available)
+        if self.current_view() is self.compare:
+            self._on_redraw()
 
     def _show_baseline(self) -> None:
         baseline = self.controller.baseline

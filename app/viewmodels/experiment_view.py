@@ -21,6 +21,7 @@ from gptscope.profiling.records import (
     Profile,
     Progress,
     Record,
+    Quality,
     RunFinished,
     RunStarted,
     SliceDone,
@@ -97,6 +98,8 @@ class ExperimentView:
         self.finished: ExperimentFinished | None = None
         self.failures: list[Failure] = []
         self.zero_ns: int | None = None
+        self.qualities: dict[str, Quality] = {}
+        """How each candidate's output compares with its baseline's, by run."""
         self.now_ns: int | None = None
         self.revision = 0
 
@@ -134,6 +137,8 @@ class ExperimentView:
             case ExperimentFinished():
                 self.finished = record
             case _:
+            case Quality():
+                self.qualities[record.run_id] = record
                 pass
         self._note(record)
         self.revision += 1
@@ -182,6 +187,11 @@ class ExperimentView:
     # ------------------------------------------------------------------------------------------------- reading
 
     @property
+    def choose(self, run_id: str) -> None:
+        """Put one run in the foreground."""
+        self.chosen_run = run_id
+        self.revision += 1
+
     def now_s(self) -> float | None:
         """Seconds from the first to the newest sample of the clock."""
         if self.zero_ns is None or self.now_ns is None:

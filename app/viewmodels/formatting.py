@@ -1,18 +1,23 @@
 """How numbers are written, everywhere: three significant digits, SI units, intervals, n/a with a reason.
 
-Pure functions from numbers to text; the window, the terminal and the reports share them. Text may hold a thin space,
-a true minus sign, µ, ×, ± and →; `to_ascii` replaces them where a terminal cannot show them.
+Functions from numbers to text; the window, the terminal and the reports share them. A person may ask the window for
+more digits (`show_digits`); besides its arguments a text depends on nothing else. Text may hold a thin space, a true
+minus sign, µ, ×, ± and →; `to_ascii` replaces them where a terminal cannot show them.
 """
 
 import datetime as dt
 import math
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
 THIN_SPACE = "\u2009"
 MINUS = "\u2212"
 ABOVE_PEAK = "cache-resident or model wrong"
+DIGITS = (3, 4, 5)
+"""Significant digits that one can ask for; the first is the usual number."""
+_shown_digits: ContextVar[int] = ContextVar("digits", default=DIGITS[0])
 
 Family = Literal["time", "bytes", "rate", "bandwidth", "flops", "plain"]
 """Base units: s, byte, token/s, byte/s, FLOP/s, none."""
@@ -47,17 +52,28 @@ _ASCII = {
 }
 
 
+def show_digits(digits: int) -> None:
+    """Write all figures with this many significant digits from now on."""
+    assert digits in DIGITS
+    _shown_digits.set(digits)
+
+
+def digits() -> int:
+    """Significant digits in use."""
+    return _shown_digits.get()
+
+
 def number(value: float | None, reason: str = "") -> str:
     """Three significant digits: 0.190, 8.22, 57.0, 269, 12 300; `n/a: reason` when unknown."""
     if value is None or not math.isfinite(value):
         return unknown(reason)
     if value == 0:
         return "0"
-    rounded = _round_3(value)
+    rounded = _rounded(value)
     if abs(rounded) < 1e-4:
-        mantissa, exponent = f"{rounded:.2e}".split("e")
+        mantissa, exponent = f"{rounded:.{digits() - 1}e}".split("e")
         return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
-    return fixed(rounded, max(0, 2 - _exponent(rounded)))
+    return fixed(rounded, max(0, digits() - 1 - _exponent(rounded)))
 
 
 def count(value: int | None, reason: str = "") -> str:
@@ -119,10 +135,11 @@ def interval(value: float | None, low: float | None, high: float | None, unit: s
     """A value with its 95 % interval: `57.0 [56.1, 57.9] tok/s`; without one when its ends are unknown."""
     if value is None or not math.isfinite(value):
         return unknown(reason)
-    digits = 2 - _exponent(_round_3(value)) if value else 2
+    decimals = digits() - 1 - (_exponent(_rounded(value)) if value else 0)
     text = number(value)
     if low is not None and high is not None:
-        ends = [fixed(round(end, digits), max(0, digits)) if abs(value) >= 1e-4 else number(end) for end in (low, high)]
+        written = abs(value) >= 1e-4
+        ends = [fixed(round(e, decimals), max(0, decimals)) if written else number(e) for e in (low, high)]
         text += f" [{ends[0]}, {ends[1]}]"
     return f"{text} {unit}".rstrip()
 
@@ -147,6 +164,7 @@ def percent(fraction: float | None, reason: str = "") -> str:
     if value and size < 0.005:
         return f"{number(value)} %"
     decimals = 0 if size >= 9.95 or value == 0 else 1 if size >= 0.95 else 2
+    decimals += digits() - DIGITS[0] if value else 0
     return f"{fixed(value, decimals)} %"
 
 
@@ -174,8 +192,8 @@ def change(before: float | None, after: float | None, unit: str = "", reason: st
         return unknown(reason)
     first, second = number(before), number(after)
     if first == second and before != after:
-        for digits in range(4, 7):
-            decimals = max(0, digits - 1 - _exponent(max(abs(before), abs(after))))
+        for more in range(digits() + 1, 7):
+            decimals = max(0, more - 1 - _exponent(max(abs(before), abs(after))))
             first, second = fixed(before, decimals), fixed(after, decimals)
             if first != second:
                 break
@@ -198,12 +216,12 @@ def to_ascii(text: str) -> str:
 def _unit_for(value: float, family: Family) -> tuple[float, str]:
     """The largest unit in which the value, rounded to three digits, is at least 1; else the smallest one."""
     units = _UNITS[family]
-    fitting = [unit for unit in units if abs(_round_3(value / unit[0])) >= 1]
+    fitting = [unit for unit in units if abs(_rounded(value / unit[0])) >= 1]
     return fitting[-1] if fitting else units[0]
 
 
-def _round_3(value: float) -> float:
-    return float(f"{value:.2e}")
+def _rounded(value: float) -> float:
+    return float(f"{value:.{digits() - 1}e}")
 
 
 def _exponent(value: float) -> int:
@@ -211,9 +229,9 @@ def _exponent(value: float) -> int:
 
 
 def _ratio_decimals(value: float) -> int:
-    size = abs(value)
+    size, more = abs(value), digits() - DIGITS[0]
     if size >= 99.95:
-        return 0
+        return more
     if size >= 9.995:
-        return 1
-    return 2 if size >= 0.0995 or size == 0 else min(6, 2 - _exponent(size))
+        return 1 + more
+    return more + (2 if size >= 0.0995 or size == 0 else min(6, 2 - _exponent(size)))

@@ -19,7 +19,7 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
     speedup = np.asarray([_or_nan(e.headline.speedup) for e in entries], np.float64)
     created = np.asarray([float(e.created_unix_ns) for e in entries], np.float64)
     names = [title_of(e.variant) if not e.variant.name else e.name for e in entries]
-    verdicts = [e.headline.verdict or {"done": "", "running": "running"}.get(e.outcome, e.outcome) for e in entries]
+    verdicts = [e.headline.verdict or e.outcome for e in entries]
     models = [model_title(e.model) for e in entries]
     works = [workload_title(e) for e in entries]
     tags = [", ".join(e.tags) for e in entries]
@@ -36,9 +36,9 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
             tip="Against the baseline of its own experiment",
             tone=lambda i: _tone(float(speedup[i])),
         ),
-        Column(title="Outcome", values=verdicts, text=lambda i: verdicts[i], width=104),
+        Column(title="Outcome", values=verdicts, text=lambda i: verdicts[i], width=160),
         Column(title="Model", values=models, text=lambda i: models[i], width=108),
-        Column(title="Workload", values=works, text=lambda i: works[i], width=196),
+        Column(title="Workload", values=works, text=lambda i: works[i], width=190),
         Column(title="Memory MB", values=memory, text=lambda i: fmt.number(float(memory[i])), look="number", width=92),
         Column(
             title="Begun", values=created, text=lambda i: fmt.when(entries[i].created_unix_ns), look="number", width=128

@@ -50,6 +50,8 @@ class Table:
     """Lower-case text that a filter looks in."""
     footer: tuple[str, ...] = ()
     default_sort: int = 0
+    sortable: bool = True
+    """False: the rows have an order of their own."""
     empty: str = "Nothing to show."
 
 

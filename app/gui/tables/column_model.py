@@ -41,7 +41,7 @@ class ColumnModel(QAbstractTableModel):
 
     def _arrange(self) -> None:
         rows = filtered_rows(self._table, self._words)
-        if self._table.columns and rows.size:
+        if self._table.columns and self._table.sortable and rows.size:
             rows = sorted_rows(self._table, self._sort[0], rows, descending=self._sort[1])
         self._rows = rows
 
@@ -116,7 +116,8 @@ class ColumnModel(QAbstractTableModel):
             return None
         column = self._table.columns[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            arrow = "" if section != self._sort[0] else " ↓" if self._sort[1] else " ↑"
+            sorts = self._table.sortable and section == self._sort[0]
+            arrow = "" if not sorts else " ↓" if self._sort[1] else " ↑"
             return column.title + arrow
         if role == Qt.ItemDataRole.ToolTipRole:
             return column.tip or None

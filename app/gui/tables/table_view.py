@@ -111,6 +111,8 @@ class TableView(QTableView):
 
     def sort_by(self, column: int) -> None:
         """Sort by a column; once more turns it round. Numbers begin with the largest."""
+        if not self.columns.table.sortable:
+            return
         current, descending = self.columns.sorting
         numeric = self.columns.table.columns[column].numeric
         down = not descending if column == current else numeric
@@ -134,6 +136,10 @@ class TableView(QTableView):
         """Key of the current row, empty when there is none."""
         index = self.currentIndex()
         return self.columns.key(index.row()) if index.isValid() else ""
+
+    def selected_keys(self) -> list[str]:
+        """Keys of all selected rows, from top to bottom."""
+        return [self.columns.key(row) for row in sorted({i.row() for i in self.selectionModel().selectedRows()})]
 
     def choose(self, key: str) -> None:
         """Select the row with this key, if it is shown."""

@@ -1,4 +1,4 @@
-"""The History view: every run kept, searchable, with tags and notes; reopen, repeat, pin, delete with undo."""
+"""The History view: every run kept, searchable, with tags and notes; reopen, compare, repeat, pin, delete with undo."""
 
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class HistoryView(QWidget):
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.customContextMenuRequested.connect(self._open_menu)
         self.table.chosen.connect(self._on_chosen)
+        self.table.selectionModel().selectionChanged.connect(self._show_buttons)
         self.table.opened.connect(self.reopen)
         inner.addWidget(self.table)
         column.addWidget(frame, 1)
@@ -72,12 +73,18 @@ class HistoryView(QWidget):
         self.reopen_button = button(
             "Reopen", lambda: self.reopen(self.table.chosen_key()), tip="Show this run again as it was (Enter)"
         )
+        self.compare_button = button(
+            "Compare",
+            lambda: self._commands.compare_runs(self.chosen_runs()),
+            tip="Hold the chosen runs against each other: choose two or more (Ctrl+M)",
+        )
         self.again_button = button("Run again", self.run_again, tip="The same model, workload and levers")
         self.pin_button = button("Pin as baseline", lambda: self._controller.pin_stored(self.table.chosen_key()))
         self.delete_button = button("Delete", self.delete, tip="Can be undone (Del, Ctrl+Z)")
         self.undo_button = button("Undo delete", self.undo_delete, tip="Ctrl+Z")
         for widget, icon in (
             (self.reopen_button, "reopen"),
+            (self.compare_button, "bars"),
             (self.again_button, "play"),
             (self.pin_button, "pin"),
             (self.delete_button, "trash"),
@@ -147,9 +154,10 @@ class HistoryView(QWidget):
         )
         self._show_buttons()
 
-    def _show_buttons(self) -> None:
+    def _show_buttons(self, *_selection: object) -> None:
         chosen, running = bool(self._editing), self._controller.running
         self.reopen_button.setEnabled(chosen and not running)
+        self.compare_button.setEnabled(len(self.table.selected_keys()) > 1)
         self.again_button.setEnabled(chosen and not running)
         self.pin_button.setEnabled(chosen)
         self.delete_button.setEnabled(chosen)
@@ -180,6 +188,10 @@ class HistoryView(QWidget):
         """Show a run as it was recorded."""
         if run_id:
             self._controller.reopen(run_id)
+
+    def chosen_runs(self) -> list[str]:
+        """Ids of all selected runs."""
+        return self.table.selected_keys()
 
     def run_again(self) -> None:
         """Start the same model, workload and levers anew, and put them into Setup."""
@@ -226,6 +238,7 @@ class HistoryView(QWidget):
         menu = QMenu(self)
         for text, handler in (
             ("Reopen", lambda: self.reopen(self._editing)),
+            ("Compare", self._commands.compare_selected),
             ("Run again", self.run_again),
             ("Pin as baseline", lambda: self._controller.pin_stored(self._editing)),
             ("Copy rows", self.copy_rows),

@@ -9,7 +9,7 @@ from gptscope.app.gui.widgets.basics import label, rule, set_text
 from gptscope.app.viewmodels.inspect_kernel import Lines
 
 WIDTH = 296
-_PADDING, _GAP = 12, 8
+_PADDING, _GAP, _SCROLL_BAR = 12, 8, 12
 _ICONS: dict[bool | None, tuple[str, str, str]] = {
     True: ("check", "good", "in effect"),
     False: ("cross", "bad", "not in effect"),
@@ -96,18 +96,21 @@ class Inspector(QFrame):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._grid.addWidget(name, 2 * len(self._cells), 0)
             self._cells.append((name, value))
+        names = QFontMetrics(self._cells[0][0].font())
+        widest = max(names.horizontalAdvance(text) for text, _ in lines)
         for index, (name, value) in enumerate(self._cells):
             used = index < len(lines)
             if used:
                 set_text(name, lines[index][0])
                 set_text(value, breakable(lines[index][1]))
-            self._place_value(index, name, value)  # before it is shown: without a parent it would be a window
+            self._place_value(
+                index, value, WIDTH - _SCROLL_BAR - 2 * _PADDING - _GAP - widest
+            )  # before it is shown: without a parent it would be a window
             name.setVisible(used)
             value.setVisible(used)
 
-    def _place_value(self, index: int, name: QLabel, value: QLabel) -> None:
+    def _place_value(self, index: int, value: QLabel, room: int) -> None:
         """Beside its name where it fits, else below it over the whole width."""
-        room = WIDTH - 2 * _PADDING - _GAP - name.sizeHint().width() if name.text() else 0
         fits = QFontMetrics(value.font()).horizontalAdvance(value.text()) <= room
         self._grid.removeWidget(value)
         if fits:

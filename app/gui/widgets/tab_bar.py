@@ -17,6 +17,18 @@ class TabBar(QTabBar):
         self.setUsesScrollButtons(False)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
 
+    def tabLayoutChange(self) -> None:
+        """A tab was shown, hidden or renamed: ask for the new width."""
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """As wide as the visible tabs: Qt's own hint is too small once a tab has been hidden and shown."""
+        sizes = [self.tabSizeHint(index) for index in range(self.count()) if self.isTabVisible(index)]
+        return QSize(sum(size.width() for size in sizes), max((size.height() for size in sizes), default=0))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
     def tabSizeHint(self, index: int) -> QSize:
         font = QFont(self.font())
         font.setWeight(QFont.Weight.DemiBold)

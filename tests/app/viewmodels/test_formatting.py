@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -186,3 +187,30 @@ def test_moments_are_local_to_a_zone() -> None:
 def test_ascii_fallback_keeps_the_meaning() -> None:
     assert f.to_ascii(f"8{T}192 × 2 µs ± 1 → −3 ✓ ✗ …") == "8 192 x 2 us +/- 1 -> -3 yes NO ..."
     assert f.to_ascii("日") == "?"
+
+
+@pytest.fixture
+def four_digits() -> Iterator[None]:
+    f.show_digits(4)
+    yield
+    f.show_digits(3)
+
+
+def test_more_digits_are_shown_everywhere_when_asked_for(four_digits: None) -> None:
+    assert f.number(57.0234) == "57.02"
+    assert f.number(12345.6) == f"12{T}350"
+    assert f.number(1.23456e-7) == f"1.235e{f.MINUS}7"
+    assert f.quantity(0.0082, "time") == "8.200 ms"
+    assert f.interval(57.0234, 56.1, 57.9) == "57.02 [56.10, 57.90]"
+    assert f.ratio(2.31234) == "2.312x"
+    assert f.ratio(12.3456, 12.1, 12.5) == "12.35x [12.10, 12.50]"
+    assert f.percent(0.34567) == "34.6 %"
+    assert f.percent(0.0) == "0 %"
+    assert f.change(14.8612, 14.8834) == "14.86 → 14.88"
+    assert f.column((0.5, 12.0), "plain").texts == ("0.5000", "12.00")
+    assert f.count(8192) == f"8{T}192", "counts are whole"
+
+
+def test_three_digits_are_the_usual_number() -> None:
+    assert f.digits() == 3
+    assert f.number(57.0234) == "57.0"

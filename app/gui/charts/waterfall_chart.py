@@ -1,0 +1,202 @@
+"""The waterfall: one row per group, bars from the baseline's step down to the candidate's, category totals below."""
+
+import csv
+import io
+import itertools
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QBrush, QFontMetricsF, QMouseEvent, QPainter
+from PySide6.QtWidgets import QSizePolicy
+
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.viewmodels.charts.waterfall import NOT_PROFILED, WaterfallBar, WaterfallChart, chart_rows
+
+_ROW, _TOP, _BAR = 20, 22, 12
+_NAME_MAX, _TIMES, _CHANGE = 176, 116, 76
+_FOOT = 30
+
+
+class WaterfallCanvas(Painted):
+    """Paints a `WaterfallChart`; a row's numbers are told as its tool tip."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._chart: WaterfallChart | None = None
+        self.setMouseTracking(True)
+        self.setAccessibleName("Where the time went")
+        self.setMinimumHeight(160)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    @property
+    def chart(self) -> WaterfallChart | None:
+        """What is shown."""
+        return self._chart
+
+    def sizeHint(self) -> QSize:
+        return QSize(560, self._needed())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(420, self._needed())
+
+    def _needed(self) -> int:
+        rows = len(self._chart.rows) + 3 if self._chart is not None else 6
+        return _TOP + rows * _ROW + _FOOT
+
+    def show_chart(self, chart: WaterfallChart | None) -> None:
+        """Show a waterfall, or why there is none."""
+        self._chart = chart
+        words = NOT_PROFILED
+        if chart is not None:
+            words = ", ".join(f"{row.name} {row.change} {chart.unit}" for row in chart.rows)
+        self.setAccessibleDescription(words)
+        self.setMinimumHeight(self._needed())
+        self.updateGeometry()
+        self.update()
+
+    def paint(self, painter: QPainter) -> None:
+        chart, theme = self._chart, self.theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.font(12))
+        if chart is None:
+            painter.setPen(theme.color("t3"))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(QRectF(self.rect()).adjusted(12, 4, -12, -4), int(flags), NOT_PROFILED)
+            return
+        rows = self._rows()
+        names = QFontMetricsF(theme.font(12, bold=True))
+        name_width = min(max(names.horizontalAdvance(row.name) for row, _ in rows) + 4, _NAME_MAX)
+        self._area = QRectF(
+            name_width + _TIMES + 16, _TOP, max(self.width() - name_width - _TIMES - _CHANGE - 28, 60), _ROW * len(rows)
+        )
+        self._paint_axis(painter, chart, name_width)
+        for index, (row, kind) in enumerate(rows):
+            self._paint_row(painter, row, kind, QRectF(0, _TOP + index * _ROW, self.width(), _ROW), name_width)
+        self._paint_links(painter, [row for row, kind in rows if kind != "overhead"], rows)
+        self._paint_totals(painter, chart)
+
+    def _rows(self) -> list[tuple[WaterfallBar, str]]:
+        """Every line with what it is: `step`, `group`, `overhead`."""
+        chart = self._chart
+        assert chart is not None
+        was, now = chart.overhead
+        left_out = WaterfallBar("profiler overhead", was, now, "left out", "", 0.0, 0.0, "", 0)
+        groups = [(row, "group") for row in chart.rows]
+        return [(chart.baseline, "base"), *groups, (left_out, "overhead"), (chart.candidate, "step")]
+
+    def _x(self, value: float) -> float:
+        assert self._chart is not None
+        return self._area.left() + self._chart.axis.position(value) * self._area.width()
+
+    def _paint_axis(self, painter: QPainter, chart: WaterfallChart, name_width: float) -> None:
+        theme = self.theme
+        painter.setFont(theme.font(11))
+        metrics = QFontMetricsF(painter.font())
+        painter.setPen(theme.color("t3"))
+        right = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        painter.drawText(QRectF(name_width, 0, _TIMES, _TOP - 4), right, "was → now")
+        painter.drawText(QRectF(self.width() - _CHANGE, 0, _CHANGE, _TOP - 4), right, "change")
+        for value, text in chart.axis.ticks:
+            x = round(self._x(value)) + 0.5
+            painter.setPen(theme.pen("grid"))
+            painter.drawLine(QLineF(x, _TOP, x, self._area.bottom()))
+            painter.setPen(theme.color("t3"))
+            painter.drawText(QPointF(x - metrics.horizontalAdvance(text) / 2, 13), text)
+
+    def _paint_row(self, painter: QPainter, row: WaterfallBar, kind: str, box: QRectF, name_width: float) -> None:
+        theme = self.theme
+        bold, quiet = kind in ("base", "step"), kind == "overhead"
+        left = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        right = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        painter.setFont(theme.font(12, bold=bold))
+        painter.setPen(theme.color("t3" if quiet else "t1"))
+        name = QFontMetricsF(painter.font()).elidedText(row.name, Qt.TextElideMode.ElideRight, name_width)
+        painter.drawText(QRectF(0, box.top(), name_width, _ROW), left, name)
+        times = row.was if bold else f"{row.was} → {row.now}"
+        painter.setPen(theme.color("t1" if bold else "t3" if quiet else "t2"))
+        painter.drawText(QRectF(name_width, box.top(), _TIMES, _ROW), right, times)
+        painter.setFont(theme.font(12, bold=bool(row.tone) and not quiet))
+        painter.setPen(theme.color(row.tone or "t3"))
+        painter.drawText(QRectF(self.width() - _CHANGE, box.top(), _CHANGE, _ROW), right, row.change)
+        if quiet:
+            return
+        begin, end = sorted((self._x(row.start), self._x(row.end)))
+        bar = QRectF(begin, box.center().y() - _BAR / 2, max(end - begin, 1.0), _BAR)
+        self._paint_bar(painter, bar, row.category, kind)
+        if kind == "step" and self._chart is not None:
+            painter.setFont(theme.font(12, bold=True))
+            painter.setPen(theme.color("t1"))
+            text, width = self._chart.note, QFontMetricsF(painter.font()).horizontalAdvance(self._chart.note)
+            inside = bar.right() + 8 + width > self._area.right()
+            painter.setPen(theme.color("onAccent" if inside else "t1"))
+            at = bar.right() - width - 6 if inside else bar.right() + 8
+            painter.drawText(QRectF(at, box.top(), width + 2, _ROW), left, text)
+
+    def _paint_bar(self, painter: QPainter, bar: QRectF, category: str, kind: str) -> None:
+        theme = self.theme
+        painter.setPen(Qt.PenStyle.NoPen)
+        if kind == "base":
+            painter.setBrush(theme.color("base"))
+        elif kind == "step":
+            painter.setBrush(theme.color("accent"))
+        elif category == "gaps":
+            painter.setPen(theme.pen("t3"))
+            painter.setBrush(theme.hatch("t3"))
+        elif category == "rest":
+            painter.setPen(theme.pen("t3"))
+            painter.setBrush(QBrush(Qt.BrushStyle.NoBrush))
+        else:
+            painter.setBrush(theme.category(category))
+        painter.drawRect(bar.adjusted(0.5, 0.5, -0.5, -0.5) if category in ("gaps", "rest") else bar)
+
+    def _paint_links(self, painter: QPainter, bars: list[WaterfallBar], rows: list[tuple[WaterfallBar, str]]) -> None:
+        """A thin line from the end of each bar to the next one."""
+        place = {id(row): _TOP + index * _ROW + _ROW / 2 for index, (row, _) in enumerate(rows)}
+        painter.setPen(self.theme.pen("ctl"))
+        for upper, lower in itertools.pairwise(bars):
+            x = self._x(upper.end)
+            painter.drawLine(QLineF(x, place[id(upper)] + _BAR / 2, x, place[id(lower)] - _BAR / 2))
+
+    def _paint_totals(self, painter: QPainter, chart: WaterfallChart) -> None:
+        theme = self.theme
+        top = self._area.bottom() + 6
+        painter.setPen(theme.pen("line"))
+        painter.drawLine(QLineF(0, top, self.width(), top))
+        plain, strong = QFontMetricsF(theme.font(12)), QFontMetricsF(theme.font(12, bold=True))
+        x, y = 0.0, top + 16
+        for category, change, tone, title in chart.totals:
+            width = 14 + plain.horizontalAdvance(title) + 5 + strong.horizontalAdvance(change) + 14
+            if x + width > self.width():
+                break
+            self._paint_bar(painter, QRectF(x, y - 8, 8, 8), category, "group")
+            painter.setFont(theme.font(12))
+            painter.setPen(theme.color("t2"))
+            painter.drawText(QPointF(x + 14, y), title)
+            painter.setFont(theme.font(12, bold=True))
+            painter.setPen(theme.color(tone or "t2"))
+            painter.drawText(QPointF(x + 14 + plain.horizontalAdvance(title) + 5, y), change)
+            x += width
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        chart = self._chart
+        if chart is None:
+            return
+        index = int((event.position().y() - _TOP) // _ROW)
+        rows = self._rows()
+        if 0 <= index < len(rows) and event.position().y() >= _TOP:
+            row, kind = rows[index]
+            change = f", {row.change}" if kind == "group" else ""
+            self.setToolTip(f"{row.name}: was {row.was}, now {row.now} {chart.unit}{change}")
+        else:
+            self.setToolTip("")
+
+
+def waterfall_csv(chart: WaterfallChart | None) -> str:
+    """The rows as CSV, as shown, in the unit of the picture."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    unit = "us" if chart is not None and chart.unit == "µs" else "ms"
+    writer.writerow(["group", f"was_{unit}", f"now_{unit}", f"change_{unit}"])
+    for row in chart_rows(chart) if chart is not None else ():
+        writer.writerow([text.replace("\u2212", "-").replace("\u2009", "") for text in row])
+    return out.getvalue()
