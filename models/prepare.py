@@ -93,6 +93,8 @@ class PreparedModel:
     warnings: tuple[str, ...]
     watch: CompileWatch | None = None
     """Set when the lever `compile` is on."""
+    cache_value_bytes: float = 0.0
+    """Bytes of one value in the buffers of the latest KV cache; 0 where they are allocated later."""
     tally: dict[str, float] = field(default_factory=dict)
     """What decoding sessions count, summed since `reset_counters`."""
     draft: "PreparedModel | None" = None
@@ -139,7 +141,11 @@ class PreparedModel:
 
     def new_cache(self, batch: int, capacity: int) -> AnyCache | None:
         """A fresh cache of the kind in the context; None for the kind `none`."""
-        return KV_CACHES[self.context.kv_cache].make(self.config, batch, capacity, self.dtype, self.device)
+        cache = KV_CACHES[self.context.kv_cache].make(self.config, batch, capacity, self.dtype, self.device)
+        if cache is not None:
+            values = self.config.kv_bytes_per_token(1.0) * batch * (capacity + 1)
+            self.cache_value_bytes = cache.storage_bytes / values
+        return cache
 
     def make_optimizer(self, lr: float) -> torch.optim.AdamW:
         """AdamW over the parameters, in the form that the lever `optimizer` says."""
@@ -158,6 +164,7 @@ class PreparedModel:
             counters["tokens_per_forward"] = self.tally["decode_tokens"] / forwards
             counters["kv_cache_allocations_per_step"] = self.tally["cache_allocations"] / forwards
             counters["kv_cache_bytes"] = self.tally["cache_bytes"]
+            counters["kv_cache_value_bytes"] = self.cache_value_bytes
             counters["drafted_tokens"] = self.tally.get("drafted_tokens", 0.0)
             counters["accepted_tokens"] = self.tally.get("accepted_tokens", 0.0)
         if self.context.pruning != "none":

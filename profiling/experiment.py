@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 WorkloadKind = Literal["train", "prefill", "decode", "generate"]
-KV_CACHES = ("none", "dynamic", "static")
+KV_CACHES = ("none", "dynamic", "static", "int8")
 DEFAULT_SEED = 1234
 
 OptionValue = bool | int | float | str

@@ -140,7 +140,7 @@ class Int8Recipe(PrecisionRecipe):
         if context.config is None:
             return self.cannot_tell("Without the model's shape the expected number of matrix products is unknown.")
         integer = facts.calls_per_step(lambda kernel: kernel.name == self.product)
-        converted = self.converted_per_step(facts)
+        converted = self.converted_per_step(facts, context)
         floating = facts.calls_per_step(lambda kernel: is_linear(kernel) and kernel.name not in INT8_OPS) - converted
         others = facts.calls_per_step(lambda kernel: kernel.name in INT8_OPS) - integer
         if not integer and not converted and not floating and not others:
@@ -155,9 +155,9 @@ class Int8Recipe(PrecisionRecipe):
         enough = integer + converted >= expected - 0.5 and floating <= total - expected + 0.5
         return self.seen(enough and not others, sentence)
 
-    def converted_per_step(self, facts: ProfileFacts) -> float:
+    def converted_per_step(self, facts: ProfileFacts, context: LeverContext) -> float:
         """Products of another type whose weights were INT8 in memory."""
-        del facts
+        del facts, context
         return 0.0
 
 

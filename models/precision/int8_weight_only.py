@@ -34,9 +34,11 @@ class Int8WeightOnly(Int8Recipe):
         limit_N1 = limits_for(linear, read_settings(values))
         return Int8WeightOnlyLinear(linear.weight.detach(), limit_N1, linear.bias, dtype)
 
-    def converted_per_step(self, facts: ProfileFacts) -> float:
+    def converted_per_step(self, facts: ProfileFacts, context: LeverContext) -> float:
         types = (PROFILER_DTYPE[torch.bfloat16], "signed char")
-        return facts.calls_per_step(lambda kernel: kernel.name == "aten::copy_" and kernel.dtypes[:2] == types)
+        found = facts.calls_per_step(lambda kernel: kernel.name == "aten::copy_" and kernel.dtypes[:2] == types)
+        by_cache = 2 * facts.n_layer if context.kv_cache == "int8" else 0  # it converts what it reads, too
+        return max(0.0, found - by_cache)
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
         found = super().evidence(facts, context)

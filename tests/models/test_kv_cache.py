@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
 from gptscope.models.config import GPTConfig
+from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT
 from gptscope.models.kv_cache import KV_CACHES, AnyCache, DynamicCache, StaticCache
 from gptscope.models.levers import LeverContext, Machine, ProfileFacts
+from gptscope.models.prepare import PreparedModel
 
 
 def make(kind: str, config: GPTConfig, batch: int, capacity: int, dtype: torch.dtype = torch.float32) -> AnyCache:
@@ -92,6 +95,10 @@ def test_a_full_static_cache_says_so(tiny_model: Callable[[str], GPT]) -> None:
         ("static", {"tokens_per_forward": 1.0, "kv_cache_allocations_per_step": 4.0}, False),
         ("static", {"tokens_per_forward": 33.5}, False),
         ("static", {}, None),
+        ("int8", {"tokens_per_forward": 1.0, "kv_cache_value_bytes": 1.06, "kv_cache_bytes": 1e6}, True),
+        ("int8", {"tokens_per_forward": 1.0, "kv_cache_value_bytes": 4.0}, False),
+        ("int8", {"tokens_per_forward": 1.0}, False),
+        ("int8", {"tokens_per_forward": 33.5, "kv_cache_value_bytes": 1.06}, False),
     ],
 )
 def test_evidence_follows_what_decode_steps_did(
@@ -102,3 +109,40 @@ def test_evidence_follows_what_decode_steps_did(
     evidence = KV_CACHES[kind].evidence(facts, context)
     assert evidence.in_effect is in_effect
     assert evidence.sentence.endswith(".")
+
+
+def test_an_int8_cache_gives_back_what_each_head_of_each_token_rounds_to(tiny_model: Callable[[str], GPT]) -> None:
+    config = tiny_model("llama").config
+    cache = make("int8", config, 2, 10)
+    generator = torch.Generator().manual_seed(5)
+    pieces = [torch.randn(2, config.n_kv_head, length, config.d_head, generator=generator) for length in (4, 1, 5)]
+    for piece in pieces:
+        for layer in range(config.n_layer):
+            keys, values = cache.update(layer, piece, -2 * piece)
+        cache.advance(piece.shape[2])
+    whole = torch.cat(pieces, dim=2).numpy()
+    scale = np.abs(whole).max(-1, keepdims=True) / np.float32(127)
+    assert np.array_equal(keys.numpy(), np.rint(whole / scale).astype(np.int8).astype(np.float32) * scale)
+    assert torch.allclose(values, -2 * keys, rtol=1e-6)
+    cache.truncate(3)
+    keys, _ = cache.update(0, pieces[1], pieces[1])
+    assert keys.shape[2] == 4
+    with pytest.raises(ValueError, match="11 tokens do not fit into an INT8 KV cache made for 10"):
+        cache.update(0, torch.cat(pieces, dim=2)[:, :, :8], torch.cat(pieces, dim=2)[:, :, :8])
+
+
+@pytest.mark.parametrize("fusions", [(), ("attention", "qkv", "mlp", "norm")])
+def test_an_int8_cache_changes_the_output_a_little_and_needs_a_quarter_of_the_memory(
+    fusions: tuple[str, ...], prepared: Callable[..., PreparedModel], text_BL: torch.Tensor, family: str
+) -> None:
+    exact, rounded = (prepared(family, *fusions, kv_cache=kind) for kind in ("static", "int8"))
+    outputs = []
+    for model in (exact, rounded):
+        session = DecodeSession(model, 2, 30)
+        session.prefill(text_BL)
+        session.step()
+        outputs.append(session.logits_BV.float())
+    error = (outputs[1] - outputs[0]).norm() / outputs[0].norm()
+    assert 0 < error < 0.03
+    sizes = [model.new_cache(2, 30).storage_bytes for model in (exact, rounded)]
+    assert sizes[1] / sizes[0] == pytest.approx((1 + 4 / exact.config.d_head) / 4)

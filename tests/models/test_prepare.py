@@ -89,7 +89,7 @@ def test_every_lever_is_described_once_with_sentences(machine: Machine) -> None:
     precisions = [lever.name for lever in levers if lever.group == "precision"]
     assert precisions[:6] == ["fp32", "tf32", "bf16", "fp16", "int8-weight-only", "int8-dynamic"]
     assert precisions == list(RECIPES)
-    assert [lever.name for lever in levers if lever.group == "kv_cache"] == ["none", "dynamic", "static"]
+    assert [lever.name for lever in levers if lever.group == "kv_cache"] == ["none", "dynamic", "static", "int8"]
     names = [lever.name for lever in levers if lever.group == "fusion"]
     assert names == ["attention", "qkv", "mlp", "norm", "optimizer", "packed_linear", "compile"]
     for lever in levers:

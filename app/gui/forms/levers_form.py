@@ -12,7 +12,7 @@ from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.setup import COMPILE, Choice, all_fusions, choices, differences
 
 _DOT = "  ●"
-SHORT_TITLES = {"none": "none", "dynamic": "dynamic", "static": "static"}
+SHORT_TITLES = {"none": "none", "dynamic": "dynamic", "static": "static", "int8": "INT8"}
 
 
 class LeversForm(QWidget):
