@@ -23,12 +23,16 @@ from gptscope.profiling.records import (
     AskCapabilities,
     Bye,
     Cancel,
+    Calibrate,
+    Calibrated,
     Capabilities,
     Command,
     CommandDone,
     ExperimentFinished,
     Failure,
     FetchModel,
+    FineTune,
+    FineTuned,
     GreedyTokens,
     InspectModel,
     Logits,
@@ -69,6 +73,10 @@ def ends(command: Command, record: Record) -> bool:
             return isinstance(record, ModelInspected | Failure)
         case FetchModel():
             return isinstance(record, ModelFetched | Failure)
+        case Calibrate():
+            return isinstance(record, Calibrated | Failure)
+        case FineTune():
+            return isinstance(record, FineTuned | Failure)
         case Shutdown():
             return isinstance(record, Bye)
         case _:

@@ -5,6 +5,7 @@ from gptscope.app.cli.command import Command
 from gptscope.app.cli.compare import Compare
 from gptscope.app.cli.demo import Demo
 from gptscope.app.cli.doctor import Doctor
+from gptscope.app.cli.finetune import FineTuneCommand
 from gptscope.app.cli.gui import Gui
 from gptscope.app.cli.history import History
 from gptscope.app.cli.models import Models
@@ -14,6 +15,7 @@ COMMANDS: dict[str, Command] = {
     "demo": Demo(),
     "run": Run(),
     "compare": Compare(),
+    "finetune": FineTuneCommand(),
     "models": Models(),
     "history": History(),
     "doctor": Doctor(),

@@ -1,4 +1,4 @@
-"""Short questions that a worker of their own answers: capabilities, peaks, inspections, downloads."""
+"""Questions that a worker of their own answers: capabilities, peaks, inspections, downloads, fine-tuning."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,14 @@ from gptscope.profiling.engine.outbox import Outbox
 from gptscope.profiling.engine.worker_handle import WorkerError, WorkerHandle, WorkerOptions, worker_environment
 from gptscope.profiling.records import (
     AskCapabilities,
+    Calibrate,
+    Calibrated,
     Capabilities,
     Command,
     Failure,
     FetchModel,
+    FineTune,
+    FineTuned,
     InspectModel,
     MeasurePeaks,
     ModelFetched,
@@ -20,12 +24,14 @@ from gptscope.profiling.records import (
     WorkerRecord,
 )
 
-Question = AskCapabilities | MeasurePeaks | InspectModel | FetchModel
+Question = AskCapabilities | MeasurePeaks | InspectModel | FetchModel | FineTune | Calibrate
 _ANSWERS: dict[type[Command], type[WorkerRecord]] = {
     AskCapabilities: Capabilities,
     MeasurePeaks: Peaks,
     InspectModel: ModelInspected,
     FetchModel: ModelFetched,
+    FineTune: FineTuned,
+    Calibrate: Calibrated,
 }
 
 
@@ -45,6 +51,10 @@ def _kind(question: Question, limits: Limits) -> _Kind:
             return _Kind(f"inspecting {question.model}", limits.ask_s)
         case FetchModel():
             return _Kind(f"fetching {question.model}", limits.fetch_s)
+        case Calibrate():
+            return _Kind(f"calibrating {question.model}", limits.load_s)
+        case FineTune():
+            return _Kind(f"fine-tuning {question.model}", limits.load_s)
 
 
 def doing(question: Question) -> str:
@@ -65,7 +75,7 @@ async def answer(question: Question, outbox: Outbox, options: WorkerOptions, lim
         answered = answered or isinstance(record, (_ANSWERS[type(question)], Failure))
         await outbox.send_frame(header, payload)
 
-    threads = question.threads if isinstance(question, MeasurePeaks) else None
+    threads = question.threads if isinstance(question, MeasurePeaks | FineTune | Calibrate) else None
     worker = WorkerHandle("The worker", take)
     outbox.put(Progress(phase="start", done=0, total=0, note="importing libraries"))
     try:

@@ -22,10 +22,12 @@ from gptscope.profiling.engine.worker_handle import Children, WorkerOptions
 from gptscope.profiling.records import (
     AskCapabilities,
     Bye,
+    Calibrate,
     Cancel,
     ExperimentFinished,
     Failure,
     FetchModel,
+    FineTune,
     Hello,
     InspectModel,
     MeasurePeaks,
@@ -128,7 +130,7 @@ class Engine:
                 self._cancel_all()
             case StartExperiment():
                 self._start_experiment(command)
-            case AskCapabilities() | MeasurePeaks() | InspectModel() | FetchModel():
+            case AskCapabilities() | MeasurePeaks() | InspectModel() | FetchModel() | FineTune() | Calibrate():
                 self._queue(self._question(command))
             case _:
                 name = type(command).__name__

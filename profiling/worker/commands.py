@@ -9,6 +9,7 @@ from gptscope.profiling.records import (
     Command,
     EvaluateWindow,
     FetchModel,
+    FineTune,
     GreedyPrompt,
     InspectModel,
     LoadVariant,
@@ -21,6 +22,7 @@ from gptscope.profiling.records import (
 from gptscope.profiling.worker import capture, memory, model_info, profile_report
 from gptscope.profiling.worker.capabilities import capabilities
 from gptscope.profiling.worker.failures import RequestError
+from gptscope.profiling.worker.finetune import finetune
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.peaks import measure_peaks
 from gptscope.profiling.worker.reporting import StepReporter
@@ -73,6 +75,8 @@ class Commands:
                 output.emit(model_info.fetch(command.model, output))
             case MeasurePeaks():
                 measure_peaks(command, output)
+            case FineTune():
+                output.emit(finetune(command, output))
             case _:
                 raise RequestError(f"A worker cannot do {command.__struct_config__.tag}; the engine does that itself.")
 

@@ -16,6 +16,7 @@ from gptscope.profiling.records import (
     EvaluateWindow,
     Failure,
     FetchModel,
+    FineTune,
     GreedyPrompt,
     Hello,
     InspectModel,
@@ -99,5 +100,6 @@ _DOING: dict[type[Command], str] = {
     AskCapabilities: "finding out what this machine offers",
     InspectModel: "inspecting the model",
     FetchModel: "fetching the model",
+    FineTune: "fine-tuning",
     MeasurePeaks: "measuring this machine's peaks",
 }
