@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from gptscope.app.gui.theme import ThemeChoice
+from gptscope.app.viewmodels import formatting as fmt
 
 if TYPE_CHECKING:
     from gptscope.app.gui.charts.exporting import Exportable
@@ -120,6 +121,13 @@ class Commands:
         """Switch the theme and remember it."""
         self._window.theme.choose(choice)
         self._window.settings.theme = choice
+
+    def choose_digits(self, digits: int) -> None:
+        """Write all figures with this many digits, and remember it."""
+        if digits != self._window.settings.digits:
+            self._window.settings.digits = digits
+            fmt.show_digits(digits)
+            self._window.rewrite()
 
     def toggle_theme(self) -> None:
         """Dark to light and back."""

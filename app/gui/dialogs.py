@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from gptscope.app.gui.theme import ThemeChoice
 from gptscope.app.gui.widgets.basics import button, label
+from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.help_texts import help_texts
 from gptscope.profiling.store.opening import default_folder
 
@@ -32,7 +33,7 @@ _THEMES: tuple[tuple[str, ThemeChoice], ...] = (("Follow the system", "system"),
 
 
 class SettingsDialog(QDialog):
-    """Theme at once; the library folder from the next start on."""
+    """Theme and digits at once; the library folder from the next start on."""
 
     def __init__(self, window: "MainWindow") -> None:
         super().__init__(window)
@@ -51,6 +52,12 @@ class SettingsDialog(QDialog):
         self.theme.setCurrentIndex(self.theme.findData(window.theme.choice))
         self.theme.setAccessibleName("Theme")
         form.addRow("Theme", self.theme)
+        self.digits = QComboBox()
+        for digits, example in zip(fmt.DIGITS, ("57.0, 2.31x", "57.02, 2.312x", "57.023, 2.3118x"), strict=True):
+            self.digits.addItem(f"{digits} digits, as in {example}", digits)
+        self.digits.setCurrentIndex(self.digits.findData(window.settings.digits))
+        self.digits.setAccessibleName("Decimals")
+        form.addRow("Decimals", self.digits)
         self.folder = QLineEdit(str(window.settings.library_folder or default_folder()))
         self.folder.setAccessibleName("Library folder")
         row = QHBoxLayout()
@@ -79,6 +86,7 @@ class SettingsDialog(QDialog):
     def accept(self) -> None:
         window = self._window
         window.commands.choose_theme(self.theme.currentData())
+        window.commands.choose_digits(self.digits.currentData())
         folder = Path(self.folder.text().strip()).expanduser()
         window.settings.library_folder = None if folder == default_folder() else folder
         window.settings.profile_after_run = self.profile.isChecked()

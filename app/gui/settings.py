@@ -1,4 +1,4 @@
-"""What the window remembers: theme, library folder, layout, recent models, in one INI file of the user's."""
+"""What the window remembers in one INI file of the user's: theme, digits of figures, library, layout, recent models."""
 
 from pathlib import Path
 from typing import cast
@@ -7,6 +7,7 @@ from platformdirs import user_cache_path, user_config_path
 from PySide6.QtCore import QByteArray, QSettings
 
 from gptscope.app.gui.theme import ThemeChoice
+from gptscope.app.viewmodels.formatting import DIGITS
 
 MAX_RECENT = 8
 _LAYOUT_VERSION = 1
@@ -67,6 +68,16 @@ class Settings:
     @profile_after_run.setter
     def profile_after_run(self, on: bool) -> None:
         self._store.setValue("profile", "true" if on else "false")
+
+    @property
+    def digits(self) -> int:
+        """Significant digits of all figures."""
+        text = str(self._store.value("digits", DIGITS[0]))
+        return int(text) if text in {str(digits) for digits in DIGITS} else DIGITS[0]
+
+    @digits.setter
+    def digits(self, digits: int) -> None:
+        self._store.setValue("digits", digits)
 
     def layout(self) -> tuple[QByteArray, QByteArray] | None:
         """Window geometry and dock state as saved; None when there is none of this version."""

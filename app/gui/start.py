@@ -9,6 +9,7 @@ from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings, cache_folder
 from gptscope.app.gui.theme import Theme, ThemeChoice
 from gptscope.app.gui.window import MainWindow
+from gptscope.app.viewmodels.formatting import show_digits
 
 
 def prepare_application(
@@ -23,6 +24,7 @@ def prepare_application(
     app.setApplicationDisplayName("gptscope")
     app.setDesktopFileName("gptscope")
     settings = settings or Settings()
+    show_digits(settings.digits)
     look = Theme(cache_folder(), theme or settings.theme, system_font=system_font)
     look.apply(app)
     app.setWindowIcon(look.icon("gptscope", "t1", 64))

@@ -261,6 +261,16 @@ class MainWindow(QMainWindow):
         """The view in the centre."""
         return self.stack.currentWidget() or self.first
 
+    def rewrite(self) -> None:
+        """Write every figure anew, because they are written differently now."""
+        for view in (self.live, self.profile):
+            if view is not None:
+                view.rewrite()
+        self.comparing.retell()
+        self.controller.setup_changed.emit()
+        self.first.refresh()
+        self._on_library()
+
     def _on_redraw(self) -> None:
         current = self.stack.currentWidget()
         for view in (self.live, self.profile, self.compare):

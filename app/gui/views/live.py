@@ -170,6 +170,11 @@ class LiveView(QScrollArea):
 
     # ---------------------------------------------------------------------------------------------- showing
 
+    def rewrite(self) -> None:
+        """Write all figures anew."""
+        self._shown, self._numbers_at = (), 0.0
+        self.refresh()
+
     def refresh(self) -> None:
         """Draw what changed since the last call."""
         view, baseline = self._controller.experiment, self._controller.shown_baseline()

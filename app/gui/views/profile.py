@@ -161,6 +161,12 @@ class ProfileView(QWidget):
         run = view.current if view is not None else None
         return run.main_kind if run is not None else "decode"
 
+    def rewrite(self) -> None:
+        """Write all figures anew; what is chosen stays so."""
+        self._shown = (None, *self._shown[1:])
+        self.refresh()
+        self.choose(self.kernels.chosen_key())
+
     def refresh(self) -> None:
         """Show the current run's profile when it, its baseline or the peaks changed."""
         view, baseline = self._controller.experiment, self._controller.shown_baseline()

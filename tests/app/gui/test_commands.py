@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from gptscope.app.gui.actions import ACTIONS
 from gptscope.app.gui.charts.exporting import export_chart
 from gptscope.app.gui.dialogs import AboutDialog, GlossaryDialog, SettingsDialog
 from gptscope.app.gui.palette import CommandPalette
+from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.window import PROFILE, MainWindow
+from gptscope.app.viewmodels.formatting import DIGITS, show_digits
 from gptscope.profiling.records import TraceChunk
 
 
@@ -153,6 +157,38 @@ def test_settings_are_kept_when_accepted_only(window: MainWindow, tmp_path: Path
     assert window.settings.profile_after_run is False
     assert window.theme.name == "light"
     dialog.deleteLater()
+
+
+@pytest.fixture
+def usual_digits() -> Iterator[None]:
+    yield
+    show_digits(DIGITS[0])
+
+
+def test_more_decimals_are_written_everywhere_at_once_and_kept(
+    window: MainWindow, session: Any, qtbot: QtBot, usual_digits: None
+) -> None:
+    finished(window, session, qtbot)
+    live, profile, history = window.live, window.profile, window.history
+    assert live is not None
+    assert profile is not None
+    assert history is not None
+    assert live.cards[0].value.text() == "57.0"
+    profile.refresh()
+    chosen = profile.kernels.chosen_key()
+    dialog = SettingsDialog(window)
+    dialog.digits.setCurrentIndex(dialog.digits.findData(5))
+    dialog.accept()
+    dialog.deleteLater()
+    assert re.fullmatch(r"5\d\.\d{3}", live.cards[0].value.text())
+    assert live.speed.canvas.chart.lines[-1].end_label.split()[0].count(".") == 1
+    assert profile.kernels.columns.index(0, 4).data() == "5.3100"
+    assert profile.kernels.chosen_key() == chosen
+    columns = history.table.columns
+    qtbot.waitUntil(lambda: re.fullmatch(r"5\d\.\d{3}", str(columns.index(0, 1).data())) is not None, timeout=15_000)
+    assert Settings(window.settings.file).digits == 5
+    window.settings._store.setValue("digits", "many")
+    assert window.settings.digits == DIGITS[0], "a damaged setting is the usual number"
 
 
 def test_the_glossary_filters_and_about_names_versions(window: MainWindow) -> None:
