@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Role = Literal["current", "baseline", "context", "peak", "warn", "other"]
+Role = Literal["current", "baseline", "context", "peak", "warn", "bad", "other", "faint"]
 
 
 def floats(values: Sequence[float] = ()) -> Floats:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels.output_records import OutputRecords
 from gptscope.app.viewmodels.run_view import RunView
 from gptscope.app.viewmodels.series import NS_PER_S, TimeSeries
 from gptscope.profiling.experiment import Experiment
@@ -20,8 +21,8 @@ from gptscope.profiling.records import (
     Peaks,
     Profile,
     Progress,
-    Record,
     Quality,
+    Record,
     RunFinished,
     RunStarted,
     SliceDone,
@@ -97,9 +98,10 @@ class ExperimentView:
         self.machine: MachineInfo | None = None
         self.finished: ExperimentFinished | None = None
         self.failures: list[Failure] = []
-        self.zero_ns: int | None = None
         self.qualities: dict[str, Quality] = {}
         """How each candidate's output compares with its baseline's, by run."""
+        self.output = OutputRecords()
+        self.zero_ns: int | None = None
         self.now_ns: int | None = None
         self.revision = 0
 
@@ -122,6 +124,7 @@ class ExperimentView:
         elif isinstance(record, Peaks | Failure):
             for run in self.runs.values():
                 run.apply(record)
+        self.output.apply(record)
         match record:
             case ExperimentStarted():
                 self.experiment_id, self.experiment = record.experiment_id, record.experiment
@@ -134,11 +137,11 @@ class ExperimentView:
                 self._progressed(record)
             case Peaks():
                 self.peaks = record
+            case Quality():
+                self.qualities[record.run_id] = record
             case ExperimentFinished():
                 self.finished = record
             case _:
-            case Quality():
-                self.qualities[record.run_id] = record
                 pass
         self._note(record)
         self.revision += 1
@@ -184,14 +187,14 @@ class ExperimentView:
             self.events_dropped += 1
         self.revision += 1
 
-    # ------------------------------------------------------------------------------------------------- reading
-
-    @property
     def choose(self, run_id: str) -> None:
         """Put one run in the foreground."""
         self.chosen_run = run_id
         self.revision += 1
 
+    # ------------------------------------------------------------------------------------------------- reading
+
+    @property
     def now_s(self) -> float | None:
         """Seconds from the first to the newest sample of the clock."""
         if self.zero_ns is None or self.now_ns is None:

@@ -4,11 +4,12 @@ import importlib.util
 import sys
 from pathlib import Path
 
-_NAME = "tests_app_streams"
-if _NAME not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(_NAME, Path(__file__).with_name("streams.py"))
-    assert _spec is not None
-    assert _spec.loader is not None
-    _module = importlib.util.module_from_spec(_spec)
-    sys.modules[_NAME] = _module
-    _spec.loader.exec_module(_module)
+for _name in ("streams", "quality_streams"):
+    _full = f"tests_app_{_name}"
+    if _full not in sys.modules:
+        _spec = importlib.util.spec_from_file_location(_full, Path(__file__).with_name(f"{_name}.py"))
+        assert _spec is not None
+        assert _spec.loader is not None
+        _module = importlib.util.module_from_spec(_spec)
+        sys.modules[_full] = _module
+        _spec.loader.exec_module(_module)

@@ -16,7 +16,9 @@ _ROLE_TOKEN: dict[Role, str] = {
     "context": "t3",
     "peak": "t1",
     "warn": "warn",
+    "bad": "bad",
     "other": "t2",
+    "faint": "bg4",
 }
 _AXIS_PX = 11
 
