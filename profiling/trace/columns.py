@@ -32,6 +32,8 @@ _INTEGERS = {
     "python_id": -1,
     "python_parent": -1,
 }
+_IDS = frozenset({"correlation", "external_id"})
+_HUGE_FROM = -(2**62)
 _THREAD_ENDS = {"B": BEGIN, "E": END}
 _ASYNC_ENDS = {"b": BEGIN, "e": END, "S": BEGIN, "F": END}
 _LEGACY_CATEGORIES = {"CUDA functions": "kernel", "CPU functions": "cpu_op"}
@@ -47,7 +49,7 @@ class ColumnBuilder:
         self._texts = Interner(b"")
         self._slices, self._ends = Columns(), Columns()
         self._beside = BesideBuilder(health, self._names, self._categories, self._tracks)
-        self._groups = Interner()
+        self._groups, self._huge_ids = Interner(), Interner()
         self._pieces: list[tuple[int, int, int]] = []
         self.event_count = 0
         self.phases: Counter[str] = Counter()
@@ -133,8 +135,13 @@ class ColumnBuilder:
     def _append_integers(self, name: str, values: list[int], missing: int) -> None:
         try:
             self._slices.append_narrow(name, values, missing)
-        except OverflowError:  # ids beyond 64 bits identify nothing that we look up
-            self._slices.append_narrow(name, [v if v in _INT64 else missing for v in values], missing)
+        except OverflowError:
+            numbers = [v if v in _INT64 else self._huge_number(name, v, missing) for v in values]
+            self._slices.append_narrow(name, numbers, missing)
+
+    def _huge_number(self, name: str, value: int, missing: int) -> int:
+        """A number that stands for an id beyond 64 bits: far below zero, where no id is written."""
+        return _HUGE_FROM - self._huge_ids[value] if name in _IDS else missing
 
     def _add_ends(
         self, phase: str, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int

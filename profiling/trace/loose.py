@@ -14,8 +14,6 @@ from gptscope.profiling.trace.events import (
 )
 from gptscope.profiling.trace.health import HealthReport
 
-_INT64 = range(-(2**63), 2**63)
-
 
 def usual_event(loose: LooseEvent, offset: int, health: HealthReport) -> Event:
     """The event with text where text belongs and numbers where numbers belong.
@@ -73,4 +71,4 @@ def _integer(value: Any, missing: int, offset: int, health: HealthReport) -> int
         message = "an id or a count is not a number; it is treated as missing"
         health.add("repaired", message, byte_offset=offset)
         return missing
-    return number if number in _INT64 else missing  # ids beyond 64 bits identify nothing that we look up
+    return number

@@ -8,6 +8,7 @@ import msgspec
 
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.health import HealthReport
+from gptscope.profiling.trace.repair import mend
 from gptscope.profiling.trace.source import TraceText
 from gptscope.profiling.trace.split import EventStream
 from gptscope.profiling.trace.table import Trace
@@ -39,20 +40,34 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
             text.check_memory(builder.nbytes)
             if progress is not None:
                 progress(text.bytes_read, text.size)
-    return builder.build(_metadata(stream.head, stream.tail, health), path)
+    return builder.build(_metadata(stream, health), path)
 
 
-def _metadata(head: bytes, tail: bytes, health: HealthReport) -> dict[str, Any]:
+def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:
     """What stands around the list of events: the text before and after it, put together without the events."""
-    if head.strip() == b"[":
+    if stream.head.strip() == b"[":
         return {}
-    text = head + b"]" + tail
+    text = stream.head + b"]" + stream.tail
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        if not any(note.kind == "truncated" for note in health.notes()):
+        if any(note.kind == "truncated" for note in health.notes()):
+            return {}
+        in_tail = _valid_so_far(stream.head)
+        mended = mend(text, stream.tail_offset if in_tail else 0, health)
+        if mended is None:
             health.add("metadata", f"the part around the events is not valid JSON ({error})")
-        return {}
+            return {}
+        value = msgspec.json.decode(mended)
     if not isinstance(value, dict):
         return {}
     return {key: item for key, item in value.items() if key != "traceEvents"}
+
+
+def _valid_so_far(head: bytes) -> bool:
+    """Whether the text before the events is good JSON when the events are left out."""
+    try:
+        msgspec.json.decode(head + b"]" + b"}" * max(1, head.count(b"{") - head.count(b"}")))
+    except msgspec.DecodeError:
+        return False
+    return True

@@ -113,7 +113,7 @@ def _readable(text: bytes, offset: int, health: HealthReport) -> tuple[LooseEven
         return decode_loose_event(text), text
     except msgspec.DecodeError:
         pass  # also where a number is larger than any double
-    mended = _mend(text, offset, health)
+    mended = mend(text, offset, health)
     if mended is None:
         health.add("skipped", "an event is not valid JSON", byte_offset=offset)
         return None
@@ -140,8 +140,8 @@ def args_one_by_one(buffer: bytes) -> list[Any]:
     return found
 
 
-def _mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:
-    """Valid JSON for one broken event, or None."""
+def mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:
+    """Valid JSON for one broken value, or None."""
     readable = text.decode("utf-8", errors="replace")
     if "\ufffd" in readable and b"\xef\xbf\xbd" not in text:
         health.add("repaired", "text is not valid UTF-8", byte_offset=offset)

@@ -48,6 +48,8 @@ class EventStream:
         self._offset = 0  # of `_rest`, in the uncompressed text
         self._ended = False
         self.head, self.tail = b"", b""
+        self.tail_offset = 0
+        """Where the tail begins in the uncompressed text."""
 
     def __iter__(self) -> Iterator[Piece]:
         rest = self._find_events()
@@ -134,17 +136,19 @@ class EventStream:
             except msgspec.DecodeError:
                 continue
             self._ended = True
-            self.tail = rest[position + 1 :]
+            self.tail, self.tail_offset = rest[position + 1 :], offset + position + 1
             return Piece(events, text, offset, position)
         walk = walk_events(rest, last=True, offset=offset, health=self._health)
         self._ended = walk.ended
-        self.tail = rest[walk.consumed :]
+        self.tail, self.tail_offset = rest[walk.consumed :], offset + walk.consumed
         if not walk.ended:
             where = offset + len(rest)
             self._health.add("truncated", "the list of events is not closed", byte_offset=where)
         return Piece(walk.events, b"", offset, walk.consumed)
 
     def _keep_tail(self, text: bytes) -> None:
+        if not self.tail:
+            self.tail_offset = self._offset
         room = _TAIL_LIMIT - len(self.tail)
         self.tail += text[:room]
         if len(text) > room:

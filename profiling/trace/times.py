@@ -12,8 +12,8 @@ import numpy.typing as npt
 from gptscope.profiling.trace.events import EventTimes, decode_times, written
 
 Int64 = npt.NDArray[np.int64]
-EXACT_DOUBLE_US = 8.79e12
-"""Below this many microseconds a double times 1000 rounds to the right nanosecond (2^53 / 1000, with room)."""
+EXACT_DOUBLE_US = 2.0**43
+"""Below this many microseconds a double is less than half a nanosecond from what was written."""
 MISSING_NS = int(np.iinfo(np.int64).min)
 _MOST_NS = 2**61
 """So that a beginning plus a duration fits as well."""
@@ -63,7 +63,8 @@ def exact_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, fi
         except OverflowError:  # a whole number with hundreds of digits
             floats = None
         if floats is not None and floats.max() < EXACT_DOUBLE_US and floats.min() > -EXACT_DOUBLE_US:
-            return np.rint(floats * 1000.0).astype(np.int64)
+            whole = np.floor(floats)  # apart, because the product of all of it would be rounded once more
+            return whole.astype(np.int64) * 1000 + np.rint((floats - whole) * 1000.0).astype(np.int64)
     texts = digits.of(events, field) if float in kinds else None
     if texts is None:
         texts = [_text(v) for v in values]

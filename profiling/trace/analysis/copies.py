@@ -20,7 +20,7 @@ class CopySums:
     bytes: int | None
     """As the device counted; None when it did not."""
     bytes_per_s: float | None
-    """Of those copies whose bytes are known and that took time."""
+    """Of those copies whose bytes are known, taken together; None when they took no time that was measured."""
     pageable: bool
     """The host's memory was not pinned."""
 
@@ -31,7 +31,7 @@ def copy_sums(linked: Linked) -> list[CopySums]:
     rows = linked.work[trace.in_categories("gpu_memcpy", "gpu_memset")[linked.work]]
     groups = group_by(trace.name[rows], trace.category[rows])
     moved, duration = trace.moved_bytes[rows].astype(np.int64), trace.duration_ns[rows]
-    counted = (moved >= 0) & (duration > 0)
+    counted = moved >= 0  # also those of no measured time: whole microseconds are rounded both ways
     total, calls, known = groups.sums(duration), groups.sizes(), groups.sums((moved >= 0).astype(np.int64))
     n_bytes = groups.sums(np.maximum(moved, 0))
     rated_bytes, rated_ns = groups.sums(np.where(counted, moved, 0)), groups.sums(np.where(counted, duration, 0))

@@ -6,7 +6,7 @@ import numpy as np
 
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.steps import data_loading_rows
-from gptscope.profiling.trace.intervals import Cover, merged
+from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.table import Bools, Int64
 
 LAUNCH_BOUND = "launch-bound"
@@ -74,12 +74,13 @@ def idle_gaps(linked: Linked) -> GapTable:
     for device in linked.devices:
         here = np.flatnonzero(trace.device[linked.work] == device)
         rows = linked.work[here]
-        start, end = merged(trace.start_ns[rows], trace.end_ns[rows])
-        if start.size < 2:
-            continue
         order = np.argsort(trace.start_ns[rows], kind="stable")
-        first = order[np.searchsorted(trace.start_ns[rows][order], start[1:])]
-        parts.append((np.full(start.size - 1, device), end[:-1], start[1:], rows[first], linked.launch[here][first]))
+        start = trace.start_ns[rows][order]
+        reached = np.maximum.accumulate(trace.end_ns[rows][order])
+        after = np.flatnonzero(start[1:] > reached[:-1]) + 1
+        first = order[after]
+        launch = linked.launch[here][first]
+        parts.append((np.full(after.size, device), reached[after - 1], start[after], rows[first], launch))
     if not parts:
         none = np.empty(0, dtype=np.int64)
         return GapTable(none, none, none, none, [])

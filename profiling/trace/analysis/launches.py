@@ -22,7 +22,7 @@ class LaunchSums:
     launched: int
     """Pieces of device work that were launched by a recorded call."""
     launched_before: int
-    """Pieces of device work without a recorded launch: launched before the recording began."""
+    """Pieces of device work whose launch has an id but was not recorded: launched before the recording began."""
     call_ns: int
     """Time the host spent in the calls."""
     median_call_ns: float | None
@@ -72,7 +72,7 @@ def launch_sums(linked: Linked) -> LaunchSums:
     return LaunchSums(
         launches=int(calls.size),
         launched=int(known.sum()),
-        launched_before=int((~known).sum()),
+        launched_before=int((~known & (trace.correlation[linked.work] != 0)).sum()),
         call_ns=int(durations.sum()),
         median_call_ns=float(np.median(durations)) if calls.size else None,
         median_delay_ns=float(np.median(usable)) if usable.size else None,
