@@ -113,6 +113,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     fetch_bytes: int | None = None
     """What must be downloaded before it can be loaded; None when it is on this machine."""
+    activation_bytes: float | None = None
+    """Bytes of one activation as the variant computes; None: as its precision's name says."""
+    read_weight_bytes: int | None = None
+    """Bytes of the weights that every step reads, look-up tables left out; None: they follow from `weight_bytes`."""
 
 
 class KernelRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -599,6 +603,19 @@ class ModelFetched(Message, frozen=True):
     sha256: str | None = None
 
 
+class Calibrated(Message, frozen=True):
+    """Answer to `Calibrate`: the ranges of a model's activations are in a file."""
+
+    model: str
+    recipe: str
+    source: str
+    """The text, for people."""
+    tokens: int
+    inputs: int
+    """Inputs of layers whose ranges were measured."""
+    path: str
+
+
 class FineTuned(Message, frozen=True):
     """Answer to `FineTune`: what was trained, and what it brought."""
 
@@ -658,6 +675,7 @@ Record = (
     | ModelInspected
     | ModelFetched
     | FineTuned
+    | Calibrated
     | Bye
 )
 
@@ -699,6 +717,19 @@ class FetchModel(Message, frozen=True):
     """Download a catalogue entry or hub model into the cache; answer with `Progress`…, `ModelFetched` or `Failure`."""
 
     model: str
+
+
+class Calibrate(Message, frozen=True):
+    """Measure how large a model's activations get; answer with `Progress`…, `Calibrated` or `Failure`."""
+
+    model: str
+    recipe: str
+    """Which will use the ranges, such as `int8-static`."""
+    text: str = ""
+    """A text file; empty: the calibration text that comes with gptscope."""
+    out: str = ""
+    """The file to write; empty: one in the user's data folder."""
+    threads: int | None = None
 
 
 class FineTune(Message, frozen=True):
@@ -810,6 +841,7 @@ Command = (
     | InspectModel
     | FetchModel
     | FineTune
+    | Calibrate
     | Shutdown
     | LoadVariant
     | WarmUp

@@ -1,6 +1,7 @@
 """Every command by its name, in the order of the help."""
 
 from gptscope.app.cli.bench_machine import BenchMachine
+from gptscope.app.cli.calibrate import CalibrateCommand
 from gptscope.app.cli.command import Command
 from gptscope.app.cli.compare import Compare
 from gptscope.app.cli.demo import Demo
@@ -9,13 +10,16 @@ from gptscope.app.cli.finetune import FineTuneCommand
 from gptscope.app.cli.gui import Gui
 from gptscope.app.cli.history import History
 from gptscope.app.cli.models import Models
+from gptscope.app.cli.quality import Quality
 from gptscope.app.cli.run import Run
 
 COMMANDS: dict[str, Command] = {
     "demo": Demo(),
     "run": Run(),
     "compare": Compare(),
+    "quality": Quality(),
     "finetune": FineTuneCommand(),
+    "calibrate": CalibrateCommand(),
     "models": Models(),
     "history": History(),
     "doctor": Doctor(),

@@ -14,7 +14,17 @@ from gptscope.profiling.engine.variant_run import VariantRun
 from gptscope.profiling.engine.worker_handle import WorkerError
 from gptscope.profiling.quality.comparison import QualityComparison
 from gptscope.profiling.quality.rows import LogitWindow
-from gptscope.profiling.records import EvaluateWindow, Failure, FailureKind, GreedyPrompt, GreedyTokens, Logits, Quality
+from gptscope.profiling.records import (
+    EvaluateWindow,
+    Failure,
+    FailureKind,
+    ForcedGaps,
+    ForceTokens,
+    GreedyPrompt,
+    GreedyTokens,
+    Logits,
+    Quality,
+)
 
 GREEDY_TOKENS = 48
 """Per prompt: long enough for a wrong rounding to show, short enough for a slow model."""
@@ -59,6 +69,14 @@ class _Answers:
         await self._run.ask(command, silence_s=self._limits.evaluate_s, doing="continuing a prompt")
         return answers[0] if answers else None
 
+    async def gaps(self, theirs: GreedyTokens) -> ForcedGaps | None:
+        """How far each token of another model's continuation lies below this model's own choice."""
+        answers: list[ForcedGaps] = []
+        self._run.on_gaps = answers.append
+        command = ForceTokens(prompt=theirs.prompt, new_tokens=GREEDY_TOKENS, token_ids=theirs.token_ids)
+        await self._run.ask(command, silence_s=self._limits.evaluate_s, doing="judging a continuation")
+        return answers[0] if answers else None
+
 
 class BaselineAnswers(Protocol):
     """The baseline's answers, one window at a time."""
@@ -71,6 +89,9 @@ class BaselineAnswers(Protocol):
     async def window(self, index: int) -> LogitWindow: ...
 
     async def prompt(self, index: int) -> GreedyTokens | None: ...
+
+    async def gaps(self, theirs: GreedyTokens) -> ForcedGaps | None:
+        """None: the baseline is not there any more."""
 
 
 class LiveBaseline:
@@ -90,6 +111,9 @@ class LiveBaseline:
         answer = await self._answers.prompt(index)
         self.prompts = answer.prompts if answer is not None else 0
         return answer
+
+    async def gaps(self, theirs: GreedyTokens) -> ForcedGaps | None:
+        return await self._answers.gaps(theirs)
 
 
 class SpooledBaseline:
@@ -145,6 +169,10 @@ class SpooledBaseline:
     async def prompt(self, index: int) -> GreedyTokens | None:
         return self._prompts[index]
 
+    async def gaps(self, theirs: GreedyTokens) -> ForcedGaps | None:
+        del theirs
+        return None
+
     def close(self) -> None:
         """Give the disk space back."""
         self._file.close()
@@ -195,10 +223,17 @@ async def compare(
                 del sides[run.index]
                 continue
             if ours is not None and theirs is not None:
-                comparison.add_prompt(ours, theirs)
+                comparison.add_prompt(ours, theirs, await _judged(baseline, ours, theirs))
         prompt += 1
         on_progress(prompt, baseline.prompts, "prompts")
     return [*results, *((run, comparison.result()) for run, comparison in sides.values())]
+
+
+async def _judged(baseline: BaselineAnswers, ours: GreedyTokens, theirs: GreedyTokens) -> ForcedGaps | None:
+    """What the baseline finds of the candidate's text; its own text it need not read again."""
+    if theirs.token_ids == ours.token_ids:
+        return ForcedGaps(prompt=ours.prompt, gaps=(0.0,) * len(ours.token_ids))
+    return await baseline.gaps(theirs)
 
 
 def failure_of(error: Exception, run_id: str) -> Failure:

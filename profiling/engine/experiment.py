@@ -68,7 +68,8 @@ class ExperimentRun:
             VariantRun(index, run_id, variant, outbox, started_ns)
             for index, (run_id, variant) in enumerate(zip(run_ids, start.experiment.variants, strict=True))
         ]
-        self._slices = scheduling.slice_steps(start.experiment.workload)
+        measure = start.experiment.measure
+        self._slices = scheduling.slice_steps(start.experiment.workload) if measure else ()
         self._repeats = scheduling.repeat_budget(len(self._runs), len(self._slices))
         self._slices_done = 0
         self._peaks: dict[int | None, Peaks | None] = {}
@@ -193,7 +194,8 @@ class ExperimentRun:
             note = "importing libraries"
             await self._outbox.send(Progress(phase="start", done=0, total=0, note=note, run_id=run.run_id))
             await run.ask(command, silence_s=limits.load_s, doing="loading the model")
-            await run.ask(WarmUp(), silence_s=limits.warm_up_s, doing="warming up")
+            if self._experiment.measure:
+                await run.ask(WarmUp(), silence_s=limits.warm_up_s, doing="warming up")
         except WorkerError as error:
             await run.fail(error)
             if error.failure.kind in ("model", "offline"):  # the next worker would only say the same again
@@ -215,7 +217,7 @@ class ExperimentRun:
     async def _measure_peaks(self, run: VariantRun) -> None:
         """Get this machine's ceilings for the variant's threads, kept ones if there are any, while all is quiet."""
         threads = run.variant.threads
-        if not self._experiment.peaks or run.told.peaks is not None or not run.alive:
+        if not (self._experiment.peaks and self._experiment.measure) or run.told.peaks is not None or not run.alive:
             return
         if threads in self._peaks:  # every run says its own, so that each can be read alone
             known = self._peaks[threads]
@@ -297,7 +299,7 @@ class ExperimentRun:
 
     async def _profile(self, run: VariantRun) -> None:
         steps = scheduling.profile_steps(self._experiment.profile_steps, self._experiment.workload)
-        if steps <= 0:
+        if steps <= 0 or not self._experiment.measure:
             return
         self._watch(run)
         try:

@@ -12,6 +12,7 @@ from gptscope.profiling.records import (
     Command,
     Compiled,
     Failure,
+    ForcedGaps,
     GreedyTokens,
     Logits,
     MemoryPeak,
@@ -101,6 +102,7 @@ class VariantRun:
         self.worker: WorkerHandle | None = None
         self.on_logits: Callable[[Logits, bytes], None] | None = None
         self.on_greedy: Callable[[GreedyTokens], None] | None = None
+        self.on_gaps: Callable[[ForcedGaps], None] | None = None
         self._outbox = outbox
         self._started_ns = started_ns
         self._announced: set[type[WorkerRecord]] = set()
@@ -191,6 +193,10 @@ class VariantRun:
             case GreedyTokens():
                 if self.on_greedy is not None:
                     self.on_greedy(record)
+                return
+            case ForcedGaps():
+                if self.on_gaps is not None:
+                    self.on_gaps(record)
                 return
             case Failure() if self.failures_are_notices:
                 await self._outbox.send(Notice(message=record.message, level="warning", run_id=self.run_id))

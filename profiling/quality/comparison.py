@@ -1,14 +1,21 @@
 """Gather one candidate's comparison with the baseline, piece by piece, into a `Quality` record."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.quality.greedy import Continuation, compare_continuations, near_tie_margin
+from gptscope.profiling.quality.greedy import (
+    Continuation,
+    compare_continuations,
+    judge_forced,
+    near_tie_margin,
+    prompt_comparison,
+)
 from gptscope.profiling.quality.perplexity import Estimate, perplexity, perplexity_change
 from gptscope.profiling.quality.rows import LogitWindow, RowFigures, compare_rows, decode_rows
-from gptscope.profiling.records import GreedyTokens, Logits, ModelInfo, Quality
+from gptscope.profiling.records import ForcedGaps, GreedyTokens, Logits, ModelInfo, Quality
 
 Float64 = npt.NDArray[np.float64]
 
@@ -51,7 +58,8 @@ class QualityComparison:
         """
         self._run_id, self._baseline_run_id, self._text = run_id, baseline_run_id, text
         self._by_window: dict[int, list[RowFigures]] = {}
-        self._prompts: list[tuple[GreedyTokens, GreedyTokens]] = []
+        self._prompts: list[tuple[GreedyTokens, GreedyTokens, ForcedGaps | None]] = []
+        self._text_tokens = 0
 
     def add_piece(self, baseline: LogitWindow, piece: Logits, payload: bytes) -> None:
         """Compare one piece of the candidate's logits with the baseline's window.
@@ -67,11 +75,18 @@ class QualityComparison:
         candidate_RV = decode_rows(piece, payload)
         baseline_RV = baseline.take(piece.offset_row, len(candidate_RV))
         figures = compare_rows(baseline_RV, candidate_RV, np.array(piece.targets, dtype=np.int64))
+        self._text_tokens = piece.text_tokens
         self._by_window.setdefault(piece.window, []).append(figures)
 
-    def add_prompt(self, baseline: GreedyTokens, candidate: GreedyTokens) -> None:
-        """Keep the two continuations of one prompt."""
-        self._prompts.append((baseline, candidate))
+    def add_prompt(self, baseline: GreedyTokens, candidate: GreedyTokens, forced: ForcedGaps | None = None) -> None:
+        """Keep the two continuations of one prompt.
+
+        Args:
+            baseline: The baseline's.
+            candidate: The candidate's.
+            forced: What the baseline finds of the candidate's tokens; None: it was not asked.
+        """
+        self._prompts.append((baseline, candidate, forced))
 
     def result(self) -> Quality:
         """Everything compared so far as one record; what the data cannot give is None with its reason."""
@@ -81,7 +96,11 @@ class QualityComparison:
         kl_R = _join([figure.kl for figure in figures])
         same_R = _join([figure.same_top1.astype(np.float64) for figure in figures])
         tie_margin = near_tie_margin(_join([figure.gap_shift for figure in figures]))
-        greedy = [compare_continuations(ours, theirs, tie_margin) for ours, theirs in self._prompts]
+        greedy = [compare_continuations(ours, theirs, tie_margin, gaps) for ours, theirs, gaps in self._prompts]
+        forced = judge_forced([gaps for _, _, gaps in self._prompts if gaps is not None], tie_margin)
+        sides = zip(self._prompts, greedy, strict=True)
+        signal, noise = (float(_join([getattr(one, side) for one in figures]).sum()) for side in ("signal", "noise"))
+        cosine_R = _join([figure.cosine for figure in figures])
         ours, theirs = perplexity(baseline_nll), perplexity(candidate_nll)
         change = perplexity_change(baseline_nll, candidate_nll)
         broken = sum(figure.broken_candidate for figure in figures)
@@ -108,11 +127,32 @@ class QualityComparison:
             first_divergence=_first_change(greedy),
             broken_positions=broken,
             text=self._text,
-            unknown=_reasons(len(kl_R), (ours, theirs, change), broken, broken_baseline),
+            text_tokens=self._text_tokens,
+            logit_sqnr_db=10.0 * math.log10(signal / noise) if signal > 0.0 and noise > 0.0 else None,
+            logit_cosine=float(cosine_R.mean()) if len(cosine_R) else None,
+            forced_tokens=forced.tokens,
+            forced_near_ties=forced.near_ties,
+            forced_changes=forced.changes,
+            prompts=tuple(prompt_comparison(*prompt, found) for prompt, found in sides),
+            unknown=_reasons(len(kl_R), (ours, theirs, change), broken, broken_baseline)
+            | _signal_reason(len(kl_R), noise)
+            | _forced_reason(len(self._prompts), forced.tokens),
         )
 
     def _nll(self, field: str) -> list[Float64]:
         return [_join([getattr(figure, field) for figure in window]) for _, window in sorted(self._by_window.items())]
+
+
+def _signal_reason(tokens: int, noise: float) -> dict[str, str]:
+    if tokens and noise == 0.0:
+        return {"logit_sqnr_db": "n/a: the logits are equal bit by bit, so there is no noise."}
+    return {} if tokens else {"logit_sqnr_db": "n/a: no text was evaluated."}
+
+
+def _forced_reason(prompts: int, tokens: int) -> dict[str, str]:
+    if prompts and not tokens:
+        return {"forced_tokens": "n/a: the baseline was not loaded any more when the candidate had spoken."}
+    return {}
 
 
 def _join(parts: Sequence[Float64]) -> Float64:

@@ -28,6 +28,12 @@ class RowFigures:
     same_top1: npt.NDArray[np.bool_]
     gap_shift: Float64
     """How far the candidate moved the gap between the baseline's best two logits."""
+    signal: Float64
+    """Sum of the baseline's squared logits, their mean taken off (which changes no probability)."""
+    noise: Float64
+    """Sum of the squared differences of both models' logits, their means taken off."""
+    cosine: Float64
+    """Of the angle between both models' logits, their means taken off; 1 where both are flat."""
     broken_candidate: int
     """Positions left out because the candidate's logits hold NaN or infinity."""
     broken_baseline: int
@@ -61,13 +67,16 @@ def compare_rows(baseline_RV: Float32, candidate_RV: Float32, targets_R: npt.NDA
         _compare_finite(baseline_RV[rows], candidate_RV[rows], targets_R[rows])
         for rows in (usable_R[start : start + size] for start in range(0, len(usable_R), size))
     ]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.empty(0)] * 5
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.empty(0)] * 8
     return RowFigures(
         baseline_nll=columns[0],
         candidate_nll=columns[1],
         kl=columns[2],
         same_top1=columns[3].astype(bool),
         gap_shift=columns[4],
+        signal=columns[5],
+        noise=columns[6],
+        cosine=columns[7],
         broken_candidate=int((~fine_candidate_R).sum()),
         broken_baseline=int((~fine_baseline_R & fine_candidate_R).sum()),
     )
@@ -90,7 +99,21 @@ def _compare_finite(
         )
     else:
         shift_R = np.zeros(len(rows))
-    return -log_p_RV[rows, targets_R], -log_q_RV[rows, targets_R], kl_R, same_R.astype(np.float64), shift_R
+    nll_R2 = -log_p_RV[rows, targets_R], -log_q_RV[rows, targets_R]
+    return *nll_R2, kl_R, same_R.astype(np.float64), shift_R, *_signal_and_noise(log_p_RV, log_q_RV)
+
+
+def _signal_and_noise(ours_RV: Float64, theirs_RV: Float64) -> tuple[Float64, Float64, Float64]:
+    """Signal, noise and cosine of each row; changes both arrays."""
+    ours_RV -= ours_RV.mean(axis=1, keepdims=True)
+    theirs_RV -= theirs_RV.mean(axis=1, keepdims=True)
+    signal_R = np.einsum("rv,rv->r", ours_RV, ours_RV)
+    other_R = np.einsum("rv,rv->r", theirs_RV, theirs_RV)
+    product_R = np.einsum("rv,rv->r", ours_RV, theirs_RV)
+    lengths_R = np.sqrt(signal_R * other_R)
+    cosine_R = np.divide(product_R, lengths_R, out=np.ones_like(lengths_R), where=lengths_R > 0)
+    theirs_RV -= ours_RV
+    return signal_R, np.einsum("rv,rv->r", theirs_RV, theirs_RV), np.minimum(cosine_R, 1.0)
 
 
 def log_softmax(logits_RV: Float32) -> Float64:

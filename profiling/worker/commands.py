@@ -6,13 +6,16 @@ import torch
 
 from gptscope.profiling.records import (
     AskCapabilities,
+    Calibrate,
     Command,
     EvaluateWindow,
     FetchModel,
     FineTune,
+    ForceTokens,
     GreedyPrompt,
     InspectModel,
     LoadVariant,
+    MapLayers,
     MeasurePeaks,
     MemoryPeak,
     RecordProfile,
@@ -20,6 +23,7 @@ from gptscope.profiling.records import (
     WarmUp,
 )
 from gptscope.profiling.worker import capture, memory, model_info, profile_report
+from gptscope.profiling.worker.calibration import calibrate
 from gptscope.profiling.worker.capabilities import capabilities
 from gptscope.profiling.worker.failures import RequestError
 from gptscope.profiling.worker.finetune import finetune
@@ -63,10 +67,8 @@ class Commands:
                 self._run_slice(command)
             case RecordProfile():
                 self._record_profile(command.steps)
-            case EvaluateWindow():
-                self._loaded().examiner.send_window(command.window, output)
-            case GreedyPrompt():
-                self._loaded().examiner.continue_prompt(command.prompt, command.new_tokens, output)
+            case EvaluateWindow() | GreedyPrompt() | ForceTokens() | MapLayers():
+                self._examine(command)
             case AskCapabilities():
                 output.emit(capabilities(command.device))
             case InspectModel():
@@ -75,10 +77,24 @@ class Commands:
                 output.emit(model_info.fetch(command.model, output))
             case MeasurePeaks():
                 measure_peaks(command, output)
+            case Calibrate():
+                output.emit(calibrate(command, output))
             case FineTune():
                 output.emit(finetune(command, output))
             case _:
                 raise RequestError(f"A worker cannot do {command.__struct_config__.tag}; the engine does that itself.")
+
+    def _examine(self, command: EvaluateWindow | GreedyPrompt | ForceTokens | MapLayers) -> None:
+        variant, output = self._loaded(), self._output
+        match command:
+            case EvaluateWindow():
+                variant.examiner.send_window(command.window, output)
+            case GreedyPrompt():
+                variant.examiner.continue_prompt(command.prompt, command.new_tokens, output)
+            case ForceTokens():
+                variant.examiner.judge_tokens(command.prompt, command.new_tokens, command.token_ids, output)
+            case MapLayers():
+                variant.map_layers(command.baseline_run_id, output)
 
     def _loaded(self) -> LoadedVariant:
         if self._variant is None:

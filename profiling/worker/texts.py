@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -75,6 +76,23 @@ class TokenSource:
         """Passages of the text from these places; a text that is too short is repeated."""
         offsets = torch.arange(length)
         return torch.stack([text[(offsets + start) % len(text)] for start in starts])
+
+
+def read_text(path: str) -> str:
+    """A person's text file.
+
+    Raises:
+        RequestError: It is missing, not a text, or empty; the message says which.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(f"The file {path} is no UTF-8 text (byte {error.start}). Give a plain text file.") from error
+    except OSError as error:
+        raise RequestError(f"The text {path} cannot be read: {error.strerror or error}.") from error
+    if not text.strip():
+        raise RequestError(f"The file {path} holds no text.")
+    return text
 
 
 class TextStream:

@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -17,9 +18,11 @@ from gptscope.profiling.experiment import Variant, Workload, variant_name
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import LoadVariant, MachineInfo, ModelLoaded, RunStarted, StepKind
 from gptscope.profiling.worker.benches import make_bench
-from gptscope.profiling.worker.calibration import calibration_text
+from gptscope.profiling.worker.calibration import calibration_for
+from gptscope.profiling.worker.copies import ModelCopies
 from gptscope.profiling.worker.drafts import load_draft
-from gptscope.profiling.worker.model_info import model_info, progress_to
+from gptscope.profiling.worker.layer_map import MapRequest, map_layers
+from gptscope.profiling.worker.model_info import prepared_info, progress_to
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.repeat import command_line, environment_that_matters
 from gptscope.profiling.worker.request import (
@@ -31,7 +34,7 @@ from gptscope.profiling.worker.request import (
     to_lever_machine,
 )
 from gptscope.profiling.worker.steps import Workbench
-from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource
+from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource, read_text
 from gptscope.profiling.worker.windows import Examiner
 
 
@@ -45,6 +48,10 @@ class LoadedVariant:
     bench: Workbench
     source: TokenSource
     tokenizer: Tokenizer | None
+    copies: ModelCopies
+    text: str | None = None
+    """What outputs are compared on; None: the evaluation text that comes with gptscope."""
+    text_name: str = "the evaluation text that comes with gptscope"
     measuring: bool = False
     """True from the first measured slice on."""
     _measured_ns: list[list[int]] = field(default_factory=list)
@@ -53,13 +60,26 @@ class LoadedVariant:
 
     @property
     def examiner(self) -> Examiner:
-        """Answers questions about the output's quality; the engine asks only models with a tokenizer."""
+        """Answers questions about the output's quality."""
         if self._examiner is None:
-            text = self.source.text_ids
-            assert text is not None
             assert self.tokenizer is not None
-            self._examiner = Examiner(self.prepared, text, self.tokenizer)
+            self._examiner = Examiner(self.prepared, self._text_ids(), self.tokenizer)
         return self._examiner
+
+    def map_layers(self, baseline_run_id: str, output: Output) -> None:
+        """Send the layer map."""
+        request = MapRequest(
+            self.run_id, baseline_run_id, self.prepared.context, self.work, self._text_ids(), self.text_name
+        )
+        map_layers(request, self.copies, output)
+
+    def _text_ids(self) -> Tensor:
+        if self.text is not None:
+            assert self.tokenizer is not None
+            return torch.tensor(self.tokenizer.encode(self.text), dtype=torch.long)
+        ids = self.source.text_ids
+        assert ids is not None, "the engine asks only models with a tokenizer"
+        return ids
 
     def keep_durations(self, durations_ns: Mapping[StepKind, list[int]]) -> None:
         """Remember the measured steps of one slice."""
@@ -124,6 +144,8 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
         output.warn(f"The prompt is not used: the workload {work.kind} reads {work.context} tokens of its own.")
     output.progress("load", 0, 0, note=f"reading {variant.model or command.experiment.model}")
     model = variant.model or command.experiment.model
+    asked_text = command.experiment.text if command.experiment.quality else None
+    text = None if asked_text is None else read_text(asked_text)
     plan = _plan(model, variant, work, place)
     recipe = RECIPES[plan.context.precision]
     loaded = load_model(
@@ -137,9 +159,7 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     stream = None
     if work.kind == "generate" and loaded.tokenizer is not None:
         stream = FirstSequenceText(output, command.run_id, loaded.tokenizer)
-    calibration = None
-    if recipe.needs_calibration(plan.context):
-        calibration = calibration_text(loaded.tokenizer, loaded.model.config)
+    calibration = calibration_for(plan.context, loaded, model, output)
     draft = load_draft(plan.context, loaded.tokenizer, output)
     prepared = prepare(loaded.model, plan.context, place.device, calibration, draft)
     bench = make_bench(prepared, work, source, prompts_BL, stream)
@@ -148,14 +168,18 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     output.emit(
         ModelLoaded(
             run_id=command.run_id,
-            model=model_info(replace(loaded.description, config=prepared.config), prepared.weight_bytes, recipe.bytes_per_value),
+            model=prepared_info(loaded.description, prepared),
             fusions=plan.fusions,
             skipped=plan.skipped,
             load_s=time.monotonic() - begun_s,
             start_s=start_s,
         )
     )
-    return LoadedVariant(command.run_id, work, prepared, bench, source, loaded.tokenizer)
+    copies = ModelCopies(model, work.seed, place.device, loaded.tokenizer)
+    made = LoadedVariant(command.run_id, work, prepared, bench, source, loaded.tokenizer, copies)
+    if text is not None and asked_text is not None:
+        made.text, made.text_name = text, Path(asked_text).name
+    return made
 
 
 def _announce(command: LoadVariant, variant: Variant, output: Output, environment: Mapping[str, str]) -> _Place:

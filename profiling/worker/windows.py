@@ -1,15 +1,17 @@
 """The worker's side of the quality comparison: logits of windows of the evaluation text, and greedy continuations."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from gptscope.models.decoding.session import DecodeSession
+from gptscope.models.decoding.greedy import continue_greedily
+from gptscope.models.decoding.reader import Reader
 from gptscope.models.loaders import Tokenizer
 from gptscope.models.prepare import PreparedModel
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
-from gptscope.profiling.records import GreedyTokens, Logits
+from gptscope.profiling.records import ForcedGaps, GreedyTokens, Logits
 from gptscope.profiling.worker.failures import RequestError
 from gptscope.profiling.worker.output import Output
 
@@ -18,8 +20,10 @@ MOST_WINDOWS = 16
 LEAST_WINDOWS = 4
 MOST_LOGITS = 1 << 28
 """All windows together: 1 GiB of float32, so that a large vocabulary is read in fewer windows."""
-PROMPTS = 5
+PROMPTS = 8
 PROMPT_TOKENS = 32
+LEAST_TOKENS = 64
+"""A shorter text says nothing."""
 UNKNOWN_MARGIN = -1.0
 
 
@@ -34,13 +38,14 @@ class Examiner:
 
     def __init__(self, prepared: PreparedModel, text: Tensor, tokenizer: Tokenizer) -> None:
         self._prepared, self._text, self._tokenizer = prepared, text, tokenizer
-        self._size = min(WINDOW_TOKENS, prepared.config.context_length)
+        # A text shorter than a window is one window. Each window also needs the token behind it as its last target.
+        self._size = min(WINDOW_TOKENS, prepared.config.context_length, max(len(text) - 1, LEAST_TOKENS))
         affordable = max(LEAST_WINDOWS, MOST_LOGITS // (self._size * prepared.config.vocab_size))
-        # Each window also needs the token behind it as its last target.
         self.windows = min(MOST_WINDOWS, affordable, (len(text) - 1) // self._size)
         if self.windows == 0:
             raise RequestError(
-                f"The evaluation text has only {len(text)} tokens for this model, less than one window of {self._size}."
+                f"The evaluation text has only {len(text)} tokens for this model, and at least {LEAST_TOKENS + 1} are "
+                "needed; give a longer text."
             )
 
     def send_window(self, index: int, output: Output) -> None:
@@ -64,28 +69,48 @@ class Examiner:
                 vocab_size=vocab_size,
                 targets=tuple(targets[offset : offset + rows]),
                 offset_row=offset,
+                text_tokens=len(self._text),
             )
             output.emit(record, piece_RV.numpy().astype("<f4", copy=False).tobytes())
 
     def continue_prompt(self, index: int, new_tokens: int, output: Output) -> None:
         """Continue one prompt greedily; send the tokens with the gap between the best two logits at each."""
+        prompt_L, new_tokens = self._prompt(index, new_tokens)
+        said = continue_greedily(self._prepared, prompt_L[None], new_tokens)
+        output.emit(
+            GreedyTokens(
+                prompt=index,
+                prompts=PROMPTS,
+                token_ids=tuple(said.token_ids),
+                margins=tuple(_finite(gap) for gap in said.margins),
+                texts=tuple(self._tokenizer.decode([token]) for token in said.token_ids),
+                prompt_text=self._tokenizer.decode(prompt_L.tolist()),
+            )
+        )
+
+    def judge_tokens(self, index: int, new_tokens: int, token_ids: Sequence[int], output: Output) -> None:
+        """Read another model's continuation of a prompt; send how far each token lies below this model's own choice.
+
+        Raises:
+            RequestError: There is no such prompt, or the continuation is not one of `new_tokens` at most.
+        """
+        prompt_L, new_tokens = self._prompt(index, new_tokens)
+        if not 1 <= len(token_ids) <= new_tokens:
+            raise RequestError(f"{len(token_ids)} tokens cannot be judged; 1 to {new_tokens} can.")
+        reader = Reader(self._prepared, len(prompt_L) + len(token_ids))
+        logits_NV = reader.read([*prompt_L.tolist(), *token_ids[:-1]])[-len(token_ids) :].float()
+        given_N = logits_NV.gather(1, torch.tensor([list(token_ids)], device=logits_NV.device).T)[:, 0]
+        gaps = (logits_NV.amax(dim=1) - given_N).tolist()
+        output.emit(ForcedGaps(prompt=index, gaps=tuple(_finite(gap) for gap in gaps)))
+
+    def _prompt(self, index: int, new_tokens: int) -> tuple[Tensor, int]:
+        """A passage of the text and how many tokens may follow it."""
         self._check("prompt", index, PROMPTS)
         context = self._prepared.config.context_length
         new_tokens = min(new_tokens, max(1, context // 2))
         length = min(PROMPT_TOKENS, context - new_tokens)
         start = index * (len(self._text) - length) // PROMPTS
-        prompt_1L = self._text[start : start + length][None]
-        session = DecodeSession(self._prepared, 1, length + new_tokens)
-        token_B = session.prefill(prompt_1L)
-        ids, margins = [int(token_B[0])], [_margin(session.logits_BV)]
-        for _ in range(new_tokens - 1):
-            token_B = session.step()
-            ids.append(int(token_B[0]))
-            margins.append(_margin(session.logits_BV))
-        texts = tuple(self._tokenizer.decode([token]) for token in ids)
-        output.emit(
-            GreedyTokens(prompt=index, prompts=PROMPTS, token_ids=tuple(ids), margins=tuple(margins), texts=texts)
-        )
+        return self._text[start : start + length], new_tokens
 
     @torch.inference_mode()
     def _forward(self, tokens_BL: Tensor) -> Tensor:
@@ -100,8 +125,5 @@ class Examiner:
             raise RequestError(f"There is no {what} {index} in the evaluation text; it has {count}.")
 
 
-def _margin(logits_BV: Tensor) -> float:
-    """Gap between the best and the second-best logit of the first sequence."""
-    best = logits_BV[0].float().topk(2).values
-    gap = float(best[0] - best[1])
+def _finite(gap: float) -> float:
     return gap if math.isfinite(gap) else UNKNOWN_MARGIN

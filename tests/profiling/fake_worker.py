@@ -2,7 +2,8 @@
 
 Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE` with PHASE one of load, peaks,
 warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`, `trace:MIB`, `slow`
-(0.15 s per command), `garbage`, `stuck` (ignores Leave), `dies_idle` (soon after its warm-up).
+(0.15 s per command), `drifts` (says other tokens), `garbage`, `stuck` (ignores Leave), `dies_idle` (soon after its
+warm-up). Phases are also `judge` and `map`.
 """
 
 import os
@@ -28,14 +29,18 @@ from gptscope.profiling.records import (  # noqa: E402
     EvidenceReport,
     Failure,
     FetchModel,
+    ForcedGaps,
+    ForceTokens,
     GreedyPrompt,
     GreedyTokens,
     Hello,
     InspectModel,
+    LayerErrors,
     Leave,
     LoadVariant,
     Logits,
     MachineInfo,
+    MapLayers,
     MeasurePeaks,
     MemoryPeak,
     ModelFetched,
@@ -142,6 +147,13 @@ class FakeWorker:
                 self.evaluate(command.window)
             case GreedyPrompt():
                 self.continue_prompt(command)
+            case ForceTokens():
+                self.act("judge")
+                gaps = tuple(0.0 if token % 5 else 0.5 for token in command.token_ids)
+                self.writer.send(ForcedGaps(prompt=command.prompt, gaps=gaps))
+            case MapLayers():
+                self.act("map")
+                self.writer.send(self.layer_map(command.baseline_run_id))
             case _:
                 self.answer(command)
 
@@ -164,9 +176,23 @@ class FakeWorker:
 
     def continue_prompt(self, command: GreedyPrompt) -> None:
         ids = tuple(range(command.new_tokens))
+        if "drifts" in self.words:
+            ids = (*ids[:10], *(token + 1 for token in ids[10:]))
         margins, texts = (1.0,) * len(ids), ("x",) * len(ids)
         self.writer.send(
             GreedyTokens(prompt=command.prompt, prompts=PROMPTS, token_ids=ids, margins=margins, texts=texts)
+        )
+
+    def layer_map(self, baseline_run_id: str) -> LayerErrors:
+        return LayerErrors(
+            run_id=self.run_id,
+            baseline_run_id=baseline_run_id,
+            modules=(),
+            stream_sqnr_db=(),
+            tokens=64,
+            timed_tokens=1,
+            kl_all=0.1,
+            reference="fake",
         )
 
     def load(self, command: LoadVariant) -> None:

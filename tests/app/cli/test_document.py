@@ -9,6 +9,7 @@ import pytest
 
 from gptscope.app.cli.document import ExperimentDocument, experiment_document
 from gptscope.app.cli.json_output import encode_document
+from gptscope.app.cli.quality_document import QualityDocument
 from gptscope.app.cli.library_report import LibraryState
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.verdict import Verdict
@@ -17,6 +18,7 @@ from gptscope.profiling.store.entries import RunEntry
 
 ROOTS = (
     ExperimentDocument,
+    QualityDocument,
     RunSummary,
     Verdict,
     Quality,
@@ -27,7 +29,7 @@ ROOTS = (
     Capabilities,
     LibraryState,
 )
-DATA = ("unknown", "versions", "environment", "gemm_tflops", "published", "fusions_skipped")
+DATA = ("unknown", "versions", "environment", "gemm_tflops", "published", "fusions_skipped", "options")
 """Objects whose names are not fields."""
 
 

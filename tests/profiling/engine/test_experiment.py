@@ -11,6 +11,7 @@ from gptscope.profiling.records import (
     ExperimentStarted,
     Failure,
     Hello,
+    LayerErrors,
     ModelLoaded,
     Notice,
     Peaks,
@@ -82,6 +83,38 @@ def test_candidates_are_compared_with_the_baseline_on_all_windows_and_prompts(en
         assert result.greedy_tokens == result.greedy_equal == 2 * 48
         assert result.kl_mean is not None
     assert results[c].kl_mean > results[b].kl_mean > 0
+
+
+def test_the_baseline_judges_the_candidates_own_text(engine, experiment, run_all):
+    records = run_all(engine, experiment("good", "drifts", "good c", quality=True))
+    drifting, same = of(Quality, records)
+    assert drifting.greedy_equal == 2 * 10
+    assert drifting.forced_tokens == 2 * 48
+    assert drifting.forced_changes == 2 * 9, "tokens 0, 5, 15, 20, … of each prompt"
+    assert [len(one.forced_gaps) for one in drifting.prompts] == [48, 48]
+    assert (same.forced_tokens, same.forced_changes) == (2 * 48, 0), "its own text it need not read"
+
+
+def test_layers_are_mapped_only_when_asked_for_and_only_of_candidates(engine, experiment, run_all):
+    assert of(LayerErrors, run_all(engine, experiment("good", "good b", quality=True))) == []
+    records = run_all(engine, experiment("good", "good b", "good c", quality=True, layer_map=True))
+    a, b, c = of(ExperimentStarted, records)[0].run_ids
+    assert [(one.run_id, one.baseline_run_id) for one in of(LayerErrors, records)] == [(b, a), (c, a)]
+
+
+def test_a_map_that_fails_is_told_and_the_rest_is_kept(engine, experiment, run_all):
+    records = run_all(engine, experiment("good", "fail:map", quality=True, layer_map=True))
+    assert len(of(Quality, records)) == 1
+    assert "It fails at map." in of(Failure, records)[0].message
+    assert records[-1].outcome == "failed"
+
+
+def test_only_outputs_are_compared_when_nothing_is_to_be_measured(engine, experiment, run_all):
+    records = run_all(engine, experiment("good", "good b", quality=True, measure=False))
+    assert len(of(Quality, records)) == 1
+    for kind in (StepSamples, SliceDone, Profile, Peaks):
+        assert of(kind, records) == []
+    assert records[-1].outcome == "done"
 
 
 def test_a_trained_model_is_not_asked_for_its_output_when_training(engine, experiment, run_all):
