@@ -30,6 +30,7 @@ from gptscope.models.levers import (
     WorkloadKind,
 )
 from gptscope.models.precision import RECIPES
+from gptscope.models.quantization.layers import Int8Embedding
 
 LeverT = TypeVar("LeverT", bound=Lever)
 
@@ -129,6 +130,21 @@ class PreparedModel:
     def weight_bytes(self) -> int:
         """Bytes that the weights occupy in memory: shared ones once, packed copies included."""
         return weight_bytes(self.model)
+
+    @property
+    def read_weight_bytes(self) -> int:
+        """Bytes of the weights that every forward pass reads: look-up tables and unused copies left out."""
+        return read_weight_bytes(self.model)
+
+    @property
+    def activation_bytes(self) -> float:
+        """Bytes of one activation."""
+        return RECIPES[self.context.precision].activation_bytes(self.context)
+
+    @property
+    def kv_value_bytes(self) -> float:
+        """Bytes of one feature of a key or value in the KV cache."""
+        return KV_CACHES[self.context.kv_cache].value_bytes(self.config, self.activation_bytes)
 
     def autocast(self) -> AbstractContextManager[object]:
         """Context in which a forward pass must run."""
@@ -270,4 +286,18 @@ def weight_bytes(model: nn.Module) -> int:
     for tensor in (*model.parameters(), *model.buffers()):
         seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
     packed = sum(getattr(module, "packed_bytes", 0) for module in model.modules())
+    return sum(seen.values()) + packed
+
+
+def read_weight_bytes(model: nn.Module) -> int:
+    """Bytes of weights that a forward pass reads as a whole: no look-up tables, and of two copies only the packed."""
+    seen: dict[int, int] = {}
+    packed = 0
+    for module in model.modules():
+        if isinstance(module, nn.Embedding | Int8Embedding):
+            continue
+        packed += (own := getattr(module, "packed_bytes", 0))
+        for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+            if not own or tensor.dim() < 2:  # a layer with a packed copy does not read its plain matrix
+                seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
     return sum(seen.values()) + packed

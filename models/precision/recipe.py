@@ -49,6 +49,10 @@ class PrecisionRecipe(Lever):
         """Type of activations and of the KV cache, once the model is prepared."""
         return self.weight_dtype(training=context.training)
 
+    def activation_bytes(self, context: LeverContext) -> float:
+        """Bytes of one activation."""
+        return self.bytes_per_value if context.training else float(self.compute_dtype(context).itemsize)
+
     def apply(self, model: nn.Module, *, training: bool) -> None:
         """Cast the weights and set what is process-wide, e.g. whether FP32 products may use TF32."""
         allow_tf32(allowed=False)

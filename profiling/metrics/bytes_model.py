@@ -51,21 +51,41 @@ class ValueSizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def value_sizes(
-    *, precision: str, parameters: int, weight_bytes: float, kv_bytes_per_token: float, shape: ModelShape
+    *,
+    precision: str,
+    parameters: int,
+    weight_bytes: float,
+    kv_bytes_per_token: float,
+    shape: ModelShape,
+    activation_bytes: float | None = None,
+    read_weight_bytes: float | None = None,
 ) -> ValueSizes:
     """Sizes from what the loaded model says of itself.
+
+    Args:
+        precision: Recipe, whose name tells the size of activations where the model does not.
+        parameters: All of them.
+        weight_bytes: What they occupy.
+        kv_bytes_per_token: Of all layers.
+        shape: Of the model.
+        activation_bytes: Of one activation, as the model says.
+        read_weight_bytes: Of the weights outside look-up tables, as the model says.
 
     Raises:
         ValueError: The size of this precision's activations is not known.
     """
-    if precision not in ACTIVATION_BYTES:
+    activation = ACTIVATION_BYTES.get(precision) if activation_bytes is None else activation_bytes
+    if activation is None:
         known = ", ".join(ACTIVATION_BYTES)
         raise ValueError(f"The byte model does not know the precision {precision!r}; it knows {known}.")
+    weight = weight_bytes / parameters
+    if read_weight_bytes is not None:
+        weight = read_weight_bytes / (parameters - shape.lookup_tables)
     kv_values = 2 * shape.n_layer * shape.n_kv_head * shape.d_head
     return ValueSizes(
-        weight=weight_bytes / parameters,
-        activation=ACTIVATION_BYTES[precision],
-        kv=kv_bytes_per_token / kv_values if kv_bytes_per_token else ACTIVATION_BYTES[precision],
+        weight=weight,
+        activation=activation,
+        kv=kv_bytes_per_token / kv_values if kv_bytes_per_token else activation,
     )
 
 

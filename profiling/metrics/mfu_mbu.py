@@ -14,6 +14,24 @@ import msgspec
 from gptscope.profiling.records import Peaks
 
 ABOVE_PEAK_NOTE = "cache-resident or model wrong"
+PEAK_OF: dict[str, str] = {
+    "int8-weight-only": "bf16",
+    "int8-dynamic": "int8",
+    "int8-static": "int8",
+    "int8-smoothquant": "int8",
+    "fp8-delayed": "bf16",
+    "fp8-current": "bf16",
+    "fp8-rowwise": "bf16",
+    "mxfp8": "bf16",
+    "nvfp4": "bf16",
+}
+"""Recipe -> the format in which its products are really computed here, where it is not the recipe's own name."""
+
+
+def peak_name(precision: str) -> str:
+    """The format whose matrix products are the ceiling of a recipe."""
+    return PEAK_OF.get(precision, precision)
+
 
 
 class Utilisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,9 +70,10 @@ def compute_peak_tflops(peaks: Peaks | None, precision: str) -> tuple[float | No
     """The measured matrix product rate (10^12 FLOP/s) at a precision, or None with the reason."""
     if peaks is None:
         return None, "this machine's matrix product rate has not been measured yet"
-    rate = peaks.gemm_tflops.get(precision)
+    name = peak_name(precision)
+    rate = peaks.gemm_tflops.get(name)
     if rate is None:
-        return None, peaks.unknown.get(precision, f"the {precision} matrix product rate could not be measured")
+        return None, peaks.unknown.get(name, f"the {name} matrix product rate could not be measured")
     return rate, ""
 
 

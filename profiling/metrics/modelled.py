@@ -35,6 +35,8 @@ class CostModel:
             weight_bytes=info.weight_bytes,
             kv_bytes_per_token=info.kv_bytes_per_token,
             shape=self.shape,
+            activation_bytes=info.activation_bytes,
+            read_weight_bytes=info.read_weight_bytes,
         )
         self.kv_cache, self.batch = kv_cache, batch
         self._known: dict[tuple[StepKind, int], tuple[float, StepBytes]] = {}

@@ -7,6 +7,7 @@ from gptscope.profiling.metrics.mfu_mbu import (
     Utilisation,
     compute_peak_tflops,
     memory_peak_gbps,
+    peak_name,
     published_peak,
     utilisation,
 )
@@ -55,7 +56,7 @@ def rates(work: ModelledWork, seconds: float, steps: int, precision: str, peaks:
     result.mfu = _against(result, "mfu", tflops, *compute_peak_tflops(peaks, precision))
     published = peaks.published if peaks is not None else {}
     result.published_mbu = _against(result, "published_mbu", gbps, *published_peak(published, "memory_gbps"))
-    key = f"{precision}_tflops"
+    key = f"{peak_name(precision)}_tflops"
     result.published_mfu = _against(result, "published_mfu", tflops, *published_peak(published, key))
     return result
 

@@ -44,10 +44,19 @@ class LeverSizes:
     """What the levers change about memory."""
 
     bytes_per_value: float
-    """Of a matrix product's inputs: 4 for FP32, 2 for 16-bit formats."""
+    """Of a weight, at the widest moment of the preparation: 4 for FP32, 2 for 16-bit formats."""
     fused_attention: bool
     """No L x L matrix of scores is kept."""
     kv_cache: str
+    activation_bytes: float | None = None
+    """Of a value between layers; None: as of a weight."""
+    kv_bytes: float | None = None
+    """Of one stored key or value feature; None: as of an activation."""
+
+    @property
+    def activation(self) -> float:
+        """Bytes of a value between layers."""
+        return self.bytes_per_value if self.activation_bytes is None else self.activation_bytes
 
 
 def estimate_memory(config: GPTConfig, work: Workload, levers: LeverSizes) -> MemoryEstimate:
@@ -71,8 +80,9 @@ def estimate_memory(config: GPTConfig, work: Workload, levers: LeverSizes) -> Me
             kv_cache=0,
             activations=int(_training_activations(config, work, levers)),
         )
+    kv_bytes = levers.activation if levers.kv_bytes is None else levers.kv_bytes
     capacity = work.context + (work.new_tokens if work.kind in ("decode", "generate") else 0)
-    cached = 0.0 if levers.kv_cache == "none" else config.kv_bytes_per_token(levers.bytes_per_value) * capacity
+    cached = 0.0 if levers.kv_cache == "none" else config.kv_bytes_per_token(kv_bytes) * capacity
     read_at_once = capacity if levers.kv_cache == "none" else work.context
     return MemoryEstimate(
         weights=int(parameters * levers.bytes_per_value),
@@ -85,7 +95,7 @@ def estimate_memory(config: GPTConfig, work: Workload, levers: LeverSizes) -> Me
 
 def _inference_activations(config: GPTConfig, batch: int, length: int, levers: LeverSizes) -> float:
     """Temporaries of the widest layer plus the residual stream and the last position's logits."""
-    tokens, value = batch * length, levers.bytes_per_value
+    tokens, value = batch * length, levers.activation
     attention = tokens * (config.n_head + 2 * config.n_kv_head) * config.d_head * value
     if not levers.fused_attention:
         # at the widest point softmax's input and output live, both in FP32, and the original scores beside them

@@ -1,16 +1,29 @@
 """Models as records: what a source holds, and how much memory it would need."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from gptscope.models.config import GPTConfig
 from gptscope.models.loaders import ModelDescription, ProgressFn, describe_model, fetch_model
+from gptscope.models.prepare import PreparedModel
 from gptscope.profiling.experiment import Workload, WorkloadKind
 from gptscope.profiling.records import ModelFetched, ModelInfo, ModelInspected
 from gptscope.profiling.worker.estimate import LeverSizes, estimate_memory
 from gptscope.profiling.worker.output import Output
 
 _FP32_BYTES = 4.0
+
+
+def prepared_info(description: ModelDescription, prepared: PreparedModel) -> ModelInfo:
+    """A model as it will run."""
+    config = prepared.config
+    info = model_info(replace(description, config=config), prepared.weight_bytes, prepared.kv_value_bytes)
+    return msgspec.structs.replace(
+        info, activation_bytes=prepared.activation_bytes, read_weight_bytes=prepared.read_weight_bytes
+    )
 
 
 def model_info(description: ModelDescription, weight_bytes: int, bytes_per_value: float) -> ModelInfo:

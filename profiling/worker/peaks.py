@@ -11,9 +11,12 @@ from gptscope.models.precision import RECIPES
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.machine import ceilings, facts
 from gptscope.profiling.machine.ceilings import get_ceilings, last_level_cache_bytes, measure_ceilings
+from gptscope.profiling.metrics.mfu_mbu import peak_name
 from gptscope.profiling.records import MachineInfo, MeasurePeaks, Peaks
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.request import choose_device, choose_threads, free_memory, to_lever_machine
+
+INT8 = peak_name("int8-dynamic")
 
 
 class TorchKernels:
@@ -44,6 +47,8 @@ class TorchKernels:
             ValueError: This device cannot compute in that precision.
         """
         self._source = self._target = torch.empty(0)  # memory is needed elsewhere now
+        if precision == INT8:
+            return self._int8_gemm(n)
         if self._matrices is None or self._matrices[0] != precision or self._matrices[1].shape[0] != n:
             dtype = RECIPES[precision].dtype
             self._matrices = None
@@ -52,6 +57,15 @@ class TorchKernels:
             RECIPES[precision].apply(torch.nn.Identity(), training=False)  # sets what is process-wide
         _, a_NN, b_NN, out_NN = self._matrices
         return self._seconds(lambda: torch.mm(a_NN, b_NN, out=out_NN))
+
+    def _int8_gemm(self, n: int) -> float:
+        if self._matrices is None or self._matrices[0] != INT8 or self._matrices[1].shape[0] != n:
+            self._matrices = None
+            a_NN, b_NN = (torch.randint(-127, 128, (n, n), dtype=torch.int8, device=self._device) for _ in range(2))
+            self._matrices = (INT8, a_NN, b_NN, torch.empty(n, n, dtype=torch.int32, device=self._device))
+        _, a_NN, b_NN, out_NN = self._matrices
+        # the second matrix transposed, as a layer's weight is
+        return self._seconds(lambda: torch._int_mm(a_NN, b_NN.t(), out=out_NN))  # noqa: SLF001  has no other name
 
     def _read_buffer(self, n_bytes: int) -> Tensor:
         if self._source.nbytes != n_bytes // 4 * 4:
@@ -118,9 +132,10 @@ def _measure(device: torch.device, machine: MachineInfo, threads: int, output: O
 
 
 def _precisions(machine: MachineInfo) -> list[str]:
-    """Recipes that this machine can run."""
+    """Formats of matrix products that this machine can run; recipes that compute in the same one share it."""
     lever_machine = to_lever_machine(machine)
     contexts = {
         name: LeverContext(machine=lever_machine, config=None, workload="decode", precision=name) for name in RECIPES
     }
-    return [name for name, recipe in RECIPES.items() if recipe.unavailable_reason(contexts[name]) is None]
+    able = [name for name, recipe in RECIPES.items() if recipe.unavailable_reason(contexts[name]) is None]
+    return list(dict.fromkeys(peak_name(name) for name in able))

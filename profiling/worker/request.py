@@ -162,10 +162,15 @@ def _compare(model: str, needed_bytes: int, estimate: MemoryEstimate, free_bytes
 
 def lever_sizes(context: LeverContext) -> LeverSizes:
     """What the levers of a context change about memory."""
+    recipe, kv_cache = RECIPES[context.precision], "none" if context.training else context.kv_cache
+    activation = recipe.activation_bytes(context)
+    kv_bytes = None if context.config is None else KV_CACHES[kv_cache].value_bytes(context.config, activation)
     return LeverSizes(
-        bytes_per_value=RECIPES[context.precision].bytes_per_value,
+        bytes_per_value=recipe.preparing_bytes or recipe.bytes_per_value,
         fused_attention="attention" in context.fusions,
-        kv_cache="none" if context.training else context.kv_cache,
+        kv_cache=kv_cache,
+        activation_bytes=activation,
+        kv_bytes=kv_bytes,
     )
 
 
