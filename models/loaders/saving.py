@@ -1,4 +1,4 @@
-"""Saving a model as the Hugging Face folder it came from: its config and tokenizer, new weights."""
+"""Saving a model as a Hugging Face folder: config and tokenizer of where it came from, new weights."""
 
 import json
 import shutil
@@ -10,11 +10,18 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from gptscope.models.config import GPTConfig
 from gptscope.models.gpt import GPT
-from gptscope.models.loaders.base import ModelError
-from gptscope.models.loaders.hf_folder import read_folder
+from gptscope.models.loaders.base import ModelError, Tokenizer, no_progress
+from gptscope.models.loaders.config_writing import config_fields
+from gptscope.models.loaders.families import FAMILIES, find_family, read_config
 from gptscope.models.loaders.registry import find_source
+from gptscope.models.loaders.settings import Settings
+from gptscope.models.loaders.tokenizer import WrappedTokenizer
 from gptscope.models.loaders.weights import Stored, whole
+
+_FOLDERS = ("bundled", "hf_folder", "hf_hub")
+"""Kinds of sources that have a config and a tokenizer to copy."""
 
 _KEPT = (
     "config.json",
@@ -32,19 +39,15 @@ _KEPT = (
 """What is copied; everything else in the folder (code, other formats) is left."""
 
 
-def source_folder(source: str) -> Path:
-    """The Hugging Face folder behind a source.
+def check_source(source: str) -> None:
+    """Refuse a model that cannot be saved, before any time is spent.
 
     Raises:
-        ModelError: The source is of another kind, so there is no config to save with.
+        ModelError: Its family's `config.json` is unknown here, and it has none of its own.
     """
-    kind = find_source(source).describe(source).source
-    if kind not in ("bundled", "hf_folder", "hf_hub"):
-        raise ModelError(
-            f"{source} cannot be saved as a Hugging Face folder, because it does not come from one ({kind}). Take "
-            "bundled, a folder with config.json and weights, or a model of the hub."
-        )
-    return find_source(source).fetch(source, lambda *_progress: None)
+    description = find_source(source).describe(source)
+    if description.source not in _FOLDERS:
+        config_fields(description.config, ())
 
 
 def check_target(folder: Path) -> None:
@@ -61,33 +64,58 @@ def check_target(folder: Path) -> None:
         raise ModelError(f"The folder {folder.parent} does not exist. Make it first.")
 
 
-def save_folder(model: GPT, source: str, folder: Path) -> None:
+def save_folder(model: GPT, tokenizer: Tokenizer | None, source: str, folder: Path) -> None:
     """Write the model in FP32, whole or not at all.
 
     Args:
         model: With the shape of its source.
-        source: Where it was loaded from; config and tokenizer are copied from there.
+        tokenizer: Saved when the source is no Hugging Face folder that has one.
+        source: Where the model was loaded from.
         folder: The target, see `check_target`.
 
     Raises:
-        ModelError: As `source_folder` and `check_target`.
+        ModelError: As `check_source` and `check_target`.
     """
-    origin = source_folder(source)
     check_target(folder)
-    facts = read_folder(origin)
-    state = {name: value.detach() for name, value in model.state_dict().items()}
+    origin = _origin(source)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         part = Path(temporary) / "model"
         part.mkdir()
-        for name in _KEPT:
-            if (origin / name).is_file():
-                shutil.copyfile(origin / name, part / name)
-        _say_fp32(part / "config.json")
-        stored = {one.name: _stored(one, state) for one in facts.family.plan(facts.config, ())}
+        if origin is not None:
+            for name in _KEPT:
+                if (origin / name).is_file():
+                    shutil.copyfile(origin / name, part / name)
+            _say_fp32(part / "config.json")
+        else:
+            _write_files(model.config, tokenizer, part)
+        state = {name: value.detach() for name, value in model.state_dict().items()}
+        plan = FAMILIES[model.config.family].plan(model.config, ())
+        stored = {one.name: _stored(one, state) for one in plan}
         save_file(stored, str(part / "model.safetensors"), metadata={"format": "pt"})
         if folder.is_dir():
             folder.rmdir()
         part.rename(folder)
+
+
+def _origin(source: str) -> Path | None:
+    """The Hugging Face folder behind a source; None when it is something else."""
+    if find_source(source).describe(source).source not in _FOLDERS:
+        return None
+    path = find_source(source).fetch(source, no_progress)
+    return path if path.is_dir() else None
+
+
+def _write_files(config: GPTConfig, tokenizer: Tokenizer | None, folder: Path) -> None:
+    """Config and tokenizer of a model that came from a single file."""
+    fields = config_fields(config, () if tokenizer is None else tokenizer.eos_ids)
+    (folder / "config.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    settings = Settings(folder / "config.json", fields)
+    if read_config(find_family(settings), settings) != config:
+        raise ModelError(f"This {config.family} model has a choice that a Hugging Face config cannot say.")
+    if isinstance(tokenizer, WrappedTokenizer) and tokenizer.fast is not None:
+        (folder / "tokenizer.json").write_text(tokenizer.fast.to_str(), encoding="utf-8")
+        named = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        (folder / "tokenizer_config.json").write_text(json.dumps(named) + "\n", encoding="utf-8")
 
 
 def _stored(one: Stored, state: Mapping[str, Tensor]) -> Tensor:

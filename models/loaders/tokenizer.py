@@ -23,11 +23,14 @@ class WrappedTokenizer:
         decode: Callable[[list[int]], str],
         eos_ids: tuple[int, ...],
         vocab_size: int,
+        fast: FastTokenizer | None = None,
     ) -> None:
         self._encode = encode
         self._decode = decode
         self._eos_ids = eos_ids
         self._vocab_size = vocab_size
+        self.fast = fast
+        """What can be saved as a `tokenizer.json`; None for a slow tokenizer."""
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
@@ -57,7 +60,7 @@ def wrap_fast(fast: FastTokenizer, eos_ids: tuple[int, ...], vocab_size: int) ->
     def decode(ids: list[int]) -> str:
         return str(fast.decode(ids, skip_special_tokens=False))
 
-    return WrappedTokenizer(encode, decode, eos_ids, vocab_size)
+    return WrappedTokenizer(encode, decode, eos_ids, vocab_size, fast)
 
 
 def has_tokenizer(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from gptscope.models.compression.tuning import Tuner, Tuning, choose_trained, mo
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext
 from gptscope.models.loaders import LoadedModel, Tokenizer, describe_model, load_model
-from gptscope.models.loaders.saving import check_target, save_folder, source_folder
+from gptscope.models.loaders.saving import check_source, check_target, save_folder
 from gptscope.models.precision import RECIPES
 from gptscope.models.prepare import prepare
 from gptscope.profiling.experiment import Variant
@@ -64,7 +64,7 @@ def finetune(command: FineTune, output: Output) -> FineTuned:
     torch.manual_seed(command.seed)
     folder = Path(command.folder).expanduser()
     check_target(folder)
-    source_folder(command.model)
+    check_source(command.model)
     job = _load(command, output)
     text, text_name = _training_text(job)
     model = job.loaded.model
@@ -84,7 +84,7 @@ def finetune(command: FineTune, output: Output) -> FineTuned:
     after = _nll(job, model, "fp32", "the trained model")
     quantized_after = _nll(job, model, command.recipe, f"{command.recipe} after training")
     output.progress("load", 0, 0, note=f"saving {folder}")
-    save_folder(model, command.model, folder)
+    save_folder(model, job.tokenizer, command.model, folder)
     _check_saved(model, folder)
     return FineTuned(
         request=command,
