@@ -93,7 +93,7 @@ def ticks(axis: Axis, most: int) -> Ticks:
     rough = axis.length / max(most, 1)
     power = 10.0 ** math.floor(math.log10(max(rough, 1e-3)))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if step >= f * 0.1), _UNITS[0])
+    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if step >= f), _UNITS[0])
     base = 0.0
     if max(abs(axis.start), abs(axis.end)) / step > _LONG_LABEL:
         base = math.floor(axis.start / (step * 1000)) * step * 1000
@@ -102,9 +102,7 @@ def ticks(axis: Axis, most: int) -> Ticks:
     offsets = [(first + i) * step for i in range(max(count, 0))]
     decimals = max(0, -math.floor(math.log10(step / factor) + 1e-9))
     labels = tuple(fmt.fixed(offset / factor, decimals) for offset in offsets)
-    return Ticks(
-        tuple(base + offset for offset in offsets), labels, f"{unit} after {_exact(base)}" if base else unit
-    )
+    return Ticks(tuple(base + offset for offset in offsets), labels, f"{unit} after {_exact(base)}" if base else unit)
 
 
 def _exact(time: float) -> str:

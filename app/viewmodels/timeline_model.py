@@ -19,7 +19,8 @@ from gptscope.profiling.trace.names import short_name
 from gptscope.profiling.trace.nesting import MODULE_PREFIX, PYTHON_MODULE_PREFIX
 
 GroupKind = Literal["steps", "modules", "thread", "stream"]
-_KINDS: tuple[GroupKind, ...] = ("steps", "modules", "thread", "stream")
+_STEPS, _MODULES, _DEVICE_RANGES, _REST = range(4)
+"""Parts of a track, from top to bottom."""
 Pulse = Callable[[], None]
 """Called between the parts of long work; what it raises stops it."""
 
@@ -69,13 +70,13 @@ class Timeline:
         self._places: dict[int, tuple[int, int]] = {}
 
     def _virtual_tracks(self) -> npt.NDArray[np.int32]:
-        """Tracks of steps and modules apart from those of their threads: each kind has a nesting of its own."""
+        """Steps, modules and ranges on devices apart from the rest of their track: each has a nesting of its own."""
         trace, count = self.trace, len(self.trace.tracks)
-        virtual = trace.track + np.int32(2 * count)
-        on_host = ~trace.in_categories("gpu_user_annotation")
-        virtual[module_rows(self.linked)] -= count
-        steps = step_rows(self.linked) & on_host
-        virtual[steps] = trace.track[steps]
+        part = np.full(len(trace), _REST, np.int32)
+        part[module_rows(self.linked)] = _MODULES
+        part[step_rows(self.linked)] = _STEPS
+        part[trace.in_categories("gpu_user_annotation")] = _DEVICE_RANGES
+        virtual: npt.NDArray[np.int32] = trace.track + part * np.int32(count)
         return virtual
 
     def _has_inside(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16]) -> npt.NDArray[np.bool_]:
@@ -105,22 +106,28 @@ class Timeline:
         several = len({info.process for info in infos if not info.is_device}) > 1
         found: list[tuple[int, int, Group]] = []
         for position, info in enumerate(infos):
-            for part in range(3):
+            rest: list[LaneEvents] = []
+            events = 0
+            for part in range(_REST + 1):
                 number = info.number + part * count
-                low, high = np.searchsorted(keys, [number * depth, (number + 1) * depth])
+                bounds = np.searchsorted(keys, number * depth + np.arange(depth + 1))
                 lanes = []
-                for one in range(depth if high > low else 0):
-                    a, b = np.searchsorted(keys, [number * depth + one, number * depth + one + 1])
+                for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                     if b > a:
                         lanes.append(LaneEvents.build(order[a:b], begin[a:b], end[a:b], codes[a:b]))
                         pulse()
-                if part == 2:
-                    instants = self._instants(info.number)
-                    lanes += [instants] if instants is not None else []
-                if lanes:
-                    kind = _KINDS[part] if part < 2 or not info.is_device else "stream"
-                    group = self._group(kind, info, tuple(lanes), int(high - low), several=several)
-                    found.append((min(part, 1) if part < 2 else 2, position, group))
+                size = int(bounds[-1] - bounds[0])
+                if part in (_STEPS, _MODULES):
+                    if lanes:
+                        kind: GroupKind = "steps" if part == _STEPS else "modules"
+                        found.append((0, position, self._group(kind, info, tuple(lanes), size, several=several)))
+                else:
+                    rest, events = rest + lanes, events + size
+            instants = self._instants(info.number)
+            rest += [instants] if instants is not None else []
+            if rest:
+                kind = "stream" if info.is_device else "thread"
+                found.append((1, position, self._group(kind, info, tuple(rest), events, several=several)))
         found.sort(key=lambda one: one[:2])
         return [group for _, _, group in found]
 
