@@ -22,6 +22,7 @@ from gptscope.profiling.records import (
     Peaks,
     Profile,
     Progress,
+    Quality,
     Record,
     RunFinished,
     RunStarted,
@@ -327,3 +328,52 @@ def experiment_records(
         run_records(run_id, variant, clock, ms=ms, slices=slices, workload=workload, experiment_id=experiment_id)
     )
     return [begin, PEAKS, *body, ExperimentFinished(experiment_id=experiment_id, outcome="done")]
+
+
+NORM = Variant(precision="fp32", fusions=("norm",), name="FP32, fused norm")
+DYNAMIC = Variant(precision="bf16", fusions=("attention", "qkv", "mlp"), name="BF16, fused, dynamic KV")
+
+
+def quality(run_id: str, baseline_run_id: str = "v0", **changes: object) -> Quality:
+    """Output that is the same as the baseline's, but for `changes`."""
+    import msgspec
+
+    same = Quality(
+        run_id=run_id,
+        baseline_run_id=baseline_run_id,
+        tokens=8192,
+        perplexity=14.88,
+        perplexity_error=0.3,
+        baseline_perplexity=14.86,
+        baseline_perplexity_error=0.3,
+        kl_mean=0.0021,
+        kl_median=0.001,
+        kl_p99=0.018,
+        top1_agreement=0.989,
+        greedy_tokens=1152,
+        greedy_equal=1152,
+        near_ties=0,
+        real_changes=0,
+        perplexity_change=0.02,
+        perplexity_change_error=0.11,
+    )
+    return msgspec.structs.replace(same, **changes)
+
+
+def comparison_records() -> list[Record]:
+    """A baseline and three candidates measured alternately: faster, faster with other output, no different."""
+    settings = ((PLAIN, 37.0), (FUSED, 11.2), (DYNAMIC, 12.0), (NORM, 37.0))
+    run_ids = tuple(f"v{number}" for number in range(len(settings)))
+    variants = tuple(variant for variant, _ in settings)
+    experiment = Experiment(model="smollm2-135m", workload=WORKLOAD, variants=variants, quality=True)
+    begin = ExperimentStarted(experiment_id="x", experiment=experiment, run_ids=run_ids, started_unix_ns=UNIX)
+    records: list[Record] = [begin, PEAKS]
+    clock = Clock()
+    for run_id, (variant, ms) in zip(run_ids, settings, strict=True):
+        records += run_records(run_id, variant, clock, ms=ms, experiment_id="x")
+    changed = quality(
+        "v2", kl_mean=0.19, kl_p99=1.62, top1_agreement=0.841, greedy_equal=220, near_ties=1, real_changes=9,
+        perplexity=17.92, perplexity_change=3.06, perplexity_change_error=0.21,
+    )  # fmt: skip
+    equal = quality("v3", kl_mean=0.0, kl_p99=0.0, perplexity=14.86, perplexity_change=0.0, top1_agreement=1.0)
+    return [*records, quality("v1"), changed, equal, ExperimentFinished(experiment_id="x", outcome="done")]
