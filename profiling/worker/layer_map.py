@@ -89,8 +89,8 @@ def map_layers(request: MapRequest, copies: ModelCopies, output: Output) -> None
 def pieces(text: Tensor, modules: int, parameters: int, context_length: int) -> Tensor:
     """The beginning of the text as pieces of equal length, `[N, L]`, as long as `MOST_FLOPS` allows."""
     affordable = int(MOST_FLOPS / (2 * parameters * max(modules, 1) * 0.5))  # half of the layers, on average
-    length = min(PIECE_TOKENS, context_length, len(text))
     wanted = min(max(affordable, LEAST_TOKENS), MOST_TOKENS, len(text))
+    length = min(PIECE_TOKENS, context_length, wanted)
     count = max(1, wanted // length)
     return text[: count * length].view(count, length)
 

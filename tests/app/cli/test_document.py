@@ -9,8 +9,8 @@ import pytest
 
 from gptscope.app.cli.document import ExperimentDocument, experiment_document
 from gptscope.app.cli.json_output import encode_document
-from gptscope.app.cli.quality_document import QualityDocument
 from gptscope.app.cli.library_report import LibraryState
+from gptscope.app.cli.quality_document import QualityDocument
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.verdict import Verdict
 from gptscope.profiling.records import Capabilities, ModelFetched, ModelInspected, Peaks, Profile, Quality

@@ -4,13 +4,20 @@ import math
 
 import numpy as np
 import pytest
+import scipy.spatial
 import scipy.stats
 
 from gptscope.profiling.quality.comparison import QualityComparison, why_not_evaluated
-from gptscope.profiling.quality.greedy import LARGEST_TIE, SMALLEST_TIE, compare_continuations, near_tie_margin
+from gptscope.profiling.quality.greedy import (
+    LARGEST_TIE,
+    SMALLEST_TIE,
+    compare_continuations,
+    judge_forced,
+    near_tie_margin,
+)
 from gptscope.profiling.quality.perplexity import blocks, perplexity, perplexity_change
 from gptscope.profiling.quality.rows import LogitWindow, compare_rows
-from gptscope.profiling.records import GreedyTokens, Logits, ModelInfo
+from gptscope.profiling.records import ForcedGaps, GreedyTokens, Logits, ModelInfo
 
 
 def piece(rows: np.ndarray, targets: np.ndarray, window: int = 0, offset: int = 0, windows: int = 1) -> Logits:
@@ -178,6 +185,62 @@ def test_the_baselines_gap_at_the_first_difference_decides(gap: float, outcome: 
     assert (one.equal, one.outcome, one.margin) == (2, outcome, gap)
     assert "baseline: ' w3 w4'" in one.sentence
     assert "candidate: ' w7 w8'" in one.sentence
+
+
+def forced(*gaps: float) -> ForcedGaps:
+    return ForcedGaps(prompt=0, gaps=gaps)
+
+
+def test_a_close_second_does_not_excuse_a_third_token():
+    """The baseline's best two are nearly equal, but the candidate said neither of them."""
+    ours, theirs = continuation([1, 2, 3], 0.01), continuation([1, 9, 3])
+    assert compare_continuations(ours, theirs, 0.1).outcome == "near_tie", "all that the baseline's own text tells"
+    one = compare_continuations(ours, theirs, 0.1, forced(0.0, 2.5, 0.0))
+    assert (one.outcome, one.margin) == ("changed", 2.5)
+    assert compare_continuations(ours, theirs, 0.1, forced(0.0, 0.05, 0.0)).outcome == "near_tie"
+    assert compare_continuations(ours, theirs, 0.1, forced(0.0, -1.0, 0.0)).outcome == "changed", "unknown"
+
+
+def test_each_token_of_the_candidates_text_is_judged_by_the_baseline():
+    judged = judge_forced([forced(0.0, 0.0, 0.05, 0.3), forced(0.1, -1.0)], 0.1)
+    assert (judged.tokens, judged.near_ties, judged.changes) == (5, 1, 2), "one gap is unknown"
+    assert judge_forced([], 0.1).tokens == 0
+
+
+def test_a_result_holds_every_prompt_with_what_the_baseline_found(text):
+    comparison = compare(*text)
+    comparison.add_prompt(continuation([1, 2, 3]), continuation([1, 2, 3]), forced(0.0, 0.0, 0.0))
+    comparison.add_prompt(continuation([1, 2, 3]), continuation([1, 4, 5]), forced(0.0, 3.0, 0.0))
+    result = comparison.result()
+    assert [one.outcome for one in result.prompts] == ["equal", "changed"]
+    assert result.prompts[1].forced_gaps == (0.0, 3.0, 0.0)
+    assert result.prompts[1].candidate == (" w1", " w4", " w5")
+    assert (result.forced_tokens, result.forced_near_ties, result.forced_changes) == (6, 0, 1)
+
+
+def test_a_baseline_that_was_not_asked_is_said(text):
+    comparison = compare(*text)
+    comparison.add_prompt(continuation([1, 2, 3]), continuation([1, 2, 3]))
+    assert "not loaded any more" in comparison.result().unknown["forced_tokens"]
+
+
+def test_signal_to_noise_and_cosine_ignore_what_softmax_ignores(text):
+    baseline, candidate, targets = text
+    result = compare(baseline, [rows + 7.0 for rows in candidate], targets).result()
+    ours, theirs = (np.concatenate([rows.astype(float) for rows in side]) for side in (baseline, candidate))
+    ours, theirs = (rows - rows.mean(1, keepdims=True) for rows in (ours, theirs))
+    expected = 10 * np.log10(np.square(ours).sum() / np.square(ours - theirs).sum())
+    assert result.logit_sqnr_db == pytest.approx(expected, abs=1e-3)
+    cosines = [1 - scipy.spatial.distance.cosine(p, q) for p, q in zip(ours, theirs, strict=True)]
+    assert result.logit_cosine == pytest.approx(np.mean(cosines), abs=1e-6)
+
+
+def test_equal_logits_have_no_noise_to_compare_with(text):
+    baseline, _, targets = text
+    result = compare(baseline, baseline, targets).result()
+    assert result.logit_sqnr_db is None
+    assert "bit by bit" in result.unknown["logit_sqnr_db"]
+    assert result.logit_cosine == pytest.approx(1.0)
 
 
 def test_tie_margin_follows_the_noise_between_its_bounds():

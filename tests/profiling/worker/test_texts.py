@@ -7,7 +7,7 @@ import torch
 
 from gptscope.profiling.worker import texts
 from gptscope.profiling.worker.failures import RequestError
-from gptscope.profiling.worker.texts import TextStream, TokenSource
+from gptscope.profiling.worker.texts import TextStream, TokenSource, read_text
 
 
 @pytest.fixture
@@ -75,3 +75,20 @@ def test_what_is_left_at_the_end_is_shown_even_if_it_is_half_a_character(kit):
     assert stream.add([ord("a"), 0xC3]) == ""
     assert stream.rest() == "a\N{REPLACEMENT CHARACTER}"
     assert stream.rest() == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"\xff\xfe\x00", "is no UTF-8 text"), (b" \n", "holds no text"), (None, "cannot be read: No such file")],
+)
+def test_files_that_are_no_text_are_refused(tmp_path, content, says):
+    path = tmp_path / "mine.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RequestError, match=says):
+        read_text(str(path))
+
+
+def test_a_text_file_is_read_as_utf8(tmp_path):
+    (tmp_path / "mine.txt").write_text("Été à Paris", encoding="utf-8")
+    assert read_text(str(tmp_path / "mine.txt")) == "Été à Paris"

@@ -1,15 +1,23 @@
 """The logits that are sent are the model's, whatever the cache; greedy margins belong to their tokens."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 import torch
 
+from gptscope.assets.bundled import bundled_folder
+from gptscope.models.levers import LeverContext
+from gptscope.models.loaders import load_model
+from gptscope.models.prepare import prepare
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
-from gptscope.profiling.records import GreedyTokens, Logits
+from gptscope.profiling.quality.comparison import QualityComparison
+from gptscope.profiling.quality.rows import LogitWindow
+from gptscope.profiling.records import ForcedGaps, GreedyTokens, Logits
 from gptscope.profiling.worker import windows
 from gptscope.profiling.worker.failures import RequestError
+from gptscope.profiling.worker.texts import TokenSource
 from gptscope.profiling.worker.windows import Examiner
 
 
@@ -65,7 +73,7 @@ def test_a_large_vocabulary_is_read_in_fewer_windows(kit, monkeypatch):
 
 
 def test_a_text_without_one_window_and_a_window_that_is_not_there_are_refused(kit):
-    with pytest.raises(RequestError, match="only 64 tokens"):
+    with pytest.raises(RequestError, match="only 64 tokens for this model, and at least 65 are needed"):
         examiner(kit, tokens=64)
     with pytest.raises(RequestError, match="no window 15"):
         examiner(kit).send_window(15, kit.collected())
@@ -103,3 +111,66 @@ def test_broken_logits_have_an_unknown_margin(kit):
     with torch.no_grad():
         one._prepared.model.norm.weight.fill_(float("nan"))
     assert set(greedy(kit, one).margins) == {windows.UNKNOWN_MARGIN}
+
+
+def test_another_models_text_is_judged_token_by_token(kit):
+    one, output = examiner(kit), kit.collected()
+    start = 1 * (1000 - 32) // windows.PROMPTS
+    prompt = one._text[start : start + 32].tolist()
+    given = [3, 77, 12]
+    one.judge_tokens(1, 10, given, output)
+    (gaps,) = output.of(ForcedGaps)
+    assert gaps.prompt == 1
+    for number, gap in enumerate(gaps.gaps):
+        with torch.no_grad():
+            logits_V = one._prepared.model(torch.tensor([[*prompt, *given[:number]]]))[0, -1]
+        assert gap == pytest.approx(float(logits_V.max() - logits_V[given[number]]), abs=1e-5)
+
+
+@pytest.mark.parametrize("kv_cache", ["none", "static"])
+def test_a_models_own_text_is_its_own_choice(kit, kv_cache):
+    one, output = examiner(kit, kv_cache=kv_cache), kit.collected()
+    one.judge_tokens(1, 10, greedy(kit, one).token_ids, output)
+    assert max(output.of(ForcedGaps)[0].gaps) < 1e-4
+
+
+def test_a_continuation_that_is_too_long_to_judge_is_refused(kit):
+    with pytest.raises(RequestError, match="11 tokens cannot be judged; 1 to 10 can"):
+        examiner(kit).judge_tokens(0, 10, [1] * 11, kit.collected())
+
+
+def test_guessing_changes_no_continuation(kit):
+    plain = greedy(kit, examiner(kit))
+    guessed = greedy(kit, examiner(kit, speculation="prompt-lookup", options={"prompt-lookup": {"shortest": 1}}))
+    assert guessed.token_ids == plain.token_ids
+    assert guessed.margins == pytest.approx(plain.margins, abs=1e-4)
+    assert plain.prompt_text
+
+
+def test_perplexity_is_that_of_transformers_on_the_same_windows(kit, monkeypatch):
+    import transformers
+
+    monkeypatch.setattr(windows, "MOST_WINDOWS", 3)
+    loaded = load_model("bundled")
+    context = LeverContext(machine=kit.machine, config=loaded.model.config, workload="decode", precision="fp32")
+    source = TokenSource(loaded.tokenizer, loaded.model.config.vocab_size, 1)
+    text_N = source.text_ids
+    one = Examiner(prepare(loaded.model, context, torch.device("cpu")), text_N, loaded.tokenizer)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(bundled_folder(), dtype=torch.float32).eval()
+    comparison, losses, size = QualityComparison("c", "b"), [], 0
+    for index in range(one.windows):
+        output, window = kit.collected(), LogitWindow()
+        one.send_window(index, output)
+        for record, payload in output.sent:
+            window.add(record, payload)
+        for record, payload in output.sent:
+            comparison.add_piece(window, record, payload)
+        size = sum(len(record.targets) for record in output.of(Logits))
+        ids_1L = text_N[None, index * size : (index + 1) * size + 1]
+        with torch.no_grad():
+            losses.append(float(theirs(ids_1L, labels=ids_1L).loss))
+    result = comparison.result()
+    assert result.tokens == 3 * size == 3 * one._size
+    assert result.text_tokens == len(text_N)
+    assert math.log(result.perplexity) == pytest.approx(sum(losses) / 3, abs=1e-3)
+    assert result.perplexity == pytest.approx(math.exp(sum(losses) / 3), rel=1e-3)
