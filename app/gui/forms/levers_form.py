@@ -4,8 +4,11 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.forms.options_form import OptionsForm
+from gptscope.app.gui.forms.precision_form import PrecisionForm
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import button, label, set_text
+from gptscope.app.gui.widgets.choice_combo import ChoiceCombo
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.help_texts import help_for
@@ -13,10 +16,11 @@ from gptscope.app.viewmodels.setup import COMPILE, Choice, all_fusions, choices,
 
 _DOT = "  ●"
 SHORT_TITLES = {"none": "none", "dynamic": "dynamic", "static": "static", "int8": "INT8"}
+_GROUPS = {"pruning": "Pruning", "speculation": "Speculation"}
 
 
 class LeversForm(QWidget):
-    """Precision, fusions, KV cache, compile, threads."""
+    """Precision, fusions, KV cache, compile, pruning, speculation, threads; each with its settings."""
 
     def __init__(self, controller: Controller, theme: Theme) -> None:
         super().__init__()
@@ -30,9 +34,9 @@ class LeversForm(QWidget):
         self._precision_label = label("Precision", size=12)
         self._precision_label.setToolTip(help_for("precision"))
         layout.addWidget(self._precision_label)
-        self.precision = Segmented("Precision")
-        self.precision.chosen.connect(lambda name: self._set(precision=name))
-        layout.addWidget(self.precision)
+        self.precision_form = PrecisionForm(controller, theme)
+        self.precision = self.precision_form.segments
+        layout.addWidget(self.precision_form)
         layout.addLayout(self._make_fusion_heading())
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
@@ -44,12 +48,19 @@ class LeversForm(QWidget):
         self.kv_cache.chosen.connect(lambda name: self._set(kv_cache=name))
         self.compile, self._compile_label = Segmented("Compile"), label("Compile", size=12)
         self.compile.chosen.connect(self._on_compile)
+        self.combos: dict[str, ChoiceCombo] = {}
+        self._group_labels: dict[str, QLabel] = {}
+        self.options = {group: OptionsForm(controller, theme, group) for group in ("kv_cache", "fusion", *_GROUPS)}
+        for group, title in _GROUPS.items():
+            self.combos[group], self._group_labels[group] = ChoiceCombo(title), label(title, size=12)
+            self.combos[group].picked.connect(lambda name, group=group: self._set(**{group: name}))
         self.threads = self._make_threads()
         self._threads_label, self._cores = label("Threads", size=12), label("", level=3, size=12)
-        for key, text, widget in (
-            ("kv_cache", self._kv_label, self.kv_cache),
-            ("compile", self._compile_label, self.compile),
-            ("threads", self._threads_label, self.threads),
+        for key, text, widget, options in (
+            ("kv_cache", self._kv_label, self.kv_cache, self.options["kv_cache"]),
+            ("compile", self._compile_label, self.compile, self.options["fusion"]),
+            *((group, self._group_labels[group], self.combos[group], self.options[group]) for group in _GROUPS),
+            ("threads", self._threads_label, self.threads, None),
         ):
             text.setFixedWidth(82)
             text.setToolTip(help_for(key))
@@ -60,11 +71,13 @@ class LeversForm(QWidget):
             if key == "threads":
                 row.addWidget(self._cores, 1)
             layout.addLayout(row)
+            if options is not None:
+                layout.addWidget(options)
         self._waiting = label("Levers appear once the engine has looked at this machine.", level=3, size=12)
         self._waiting.setWordWrap(True)
         layout.addWidget(self._waiting)
         self._shown_when_known: tuple[QWidget, ...] = (
-            self._legend, self._precision_label, self.precision, self._fusion_label, self.all_button, self._slash,
+            self._legend, self._precision_label, self.precision_form, self._fusion_label, self.all_button, self._slash,
             self.none_button, self._kv_label, self.kv_cache, self._compile_label, self.compile, self._threads_label,
             self.threads, self._cores,
         )  # fmt: skip
@@ -156,17 +169,33 @@ class LeversForm(QWidget):
             f'<span style="color:{accent}">●</span><span style="color:{grey}"> differs from baseline</span>'
         )
         different = differences(setup.variant, setup.baseline, self._fusion_order())
-        precision = choices(capabilities, "precision", setup)
-        self.precision.set_segments([_segment(choice, choice.name.upper()) for choice in precision])
-        self.precision.choose(setup.variant.precision)
-        self._mark(self._precision_label, "Precision", differs="precision" in different)
+        differs = self.precision_form.refresh()
+        self._mark(self._precision_label, "Precision", differs=differs or "precision" in different)
         self._refresh_fusions()
         kinds = choices(capabilities, "kv_cache", setup)
         self.kv_cache.set_segments([_segment(choice, SHORT_TITLES.get(choice.name, choice.title)) for choice in kinds])
         self.kv_cache.choose(setup.variant.kv_cache)
         self._mark(self._kv_label, "KV cache", differs="kv_cache" in different and any(k.reason is None for k in kinds))
+        self.options["kv_cache"].show_lever(setup.variant.kv_cache)
+        for group, title in _GROUPS.items():
+            self._refresh_group(group, title, differs=group in different)
         self._refresh_threads()
         self._mark(self._threads_label, "Threads", differs="threads" in different)
+
+    def _refresh_group(self, group: str, title: str, *, differs: bool) -> None:
+        """One list; a group without any choice here stays hidden."""
+        setup = self._controller.setup
+        found = choices(self._controller.capabilities, group, setup)
+        chosen = next((choice for choice in found if choice.chosen), None)
+        usable = chosen is not None and chosen.reason is None
+        combo = self.combos[group]
+        for widget in (combo, self._group_labels[group]):
+            widget.setVisible(bool(found))
+        nothing = [] if any(choice.name == "none" for choice in found) else [Segment("none", "none")]
+        combo.set_choices([*nothing, *(_segment(choice, choice.title) for choice in found)])
+        combo.choose(getattr(setup.variant, group) if usable else "none")
+        self._mark(self._group_labels[group], title, differs=differs and (usable or chosen is None))
+        self.options[group].show_lever(getattr(setup.variant, group) if usable else "")
 
     def _mark(self, text: QLabel, name: str, *, differs: bool) -> None:
         accent = self._theme.hex("accent")
@@ -191,6 +220,7 @@ class LeversForm(QWidget):
             )
             self.compile.choose("on" if graph.chosen and graph.reason is None else "off")
             self._mark(self._compile_label, "Compile", differs=graph.differs)
+        self.options["fusion"].show_lever(COMPILE if graph is not None and graph.chosen and not graph.reason else "")
 
     def _rebuild(self, found: list[Choice]) -> None:
         for old in self.switches.values():

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDockWidget, QGridLayout, QHBoxLayout, QScrollArea
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.levers_form import LeversForm
 from gptscope.app.gui.forms.model_form import ModelForm
+from gptscope.app.gui.forms.output_form import OutputForm
 from gptscope.app.gui.forms.workload_form import WorkloadForm
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, rule, set_text
@@ -87,7 +88,8 @@ class SetupDock(QDockWidget):
         self.model_form = ModelForm(self._controller, theme, icons)
         self.workload_form = WorkloadForm(self._controller, theme)
         self.levers_form = LeversForm(self._controller, theme)
-        for form in (self.model_form, self.workload_form, self.levers_form):
+        self.output_form = OutputForm(self._controller, theme)
+        for form in (self.model_form, self.workload_form, self.levers_form, self.output_form):
             column.addWidget(form)
             column.addWidget(rule())
         column.addWidget(self._make_summary(icons))
@@ -185,6 +187,6 @@ class SetupDock(QDockWidget):
     def copy_command(self) -> None:
         """Put the command line that repeats this setting on the clipboard."""
         experiment = self._controller.setup.experiment(self._controller.capabilities)
-        text = command_line(experiment, experiment.variants[0])
+        text = command_line(experiment, experiment.variants[-1])
         QGuiApplication.clipboard().setText(text)
         self._controller.told.emit(f"Copied: {text}", "info")

@@ -1,0 +1,115 @@
+"""The settings of one chosen lever, below it; hidden while the lever has none."""
+
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+
+from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.forms.option_editors import make_editor, show_value
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, set_text, style_label
+from gptscope.app.viewmodels.lever_options import (
+    OptionField,
+    fields,
+    lever_called,
+    shown_first,
+    with_option,
+    without_options,
+)
+from gptscope.profiling.experiment import OptionValue, Variant
+from gptscope.profiling.records import LeverInfo
+
+_LABEL_WIDTH = 124
+
+
+class OptionsForm(QWidget):
+    """Rows of title and editor; the rest folds out."""
+
+    def __init__(self, controller: Controller, theme: Theme, group: str) -> None:
+        super().__init__()
+        self._controller, self._theme, self._group = controller, theme, group
+        self._every = False
+        self._rows: tuple[tuple[str, str], ...] = ()
+        self.editors: dict[str, QWidget] = {}
+        self._labels: dict[str, ElidedLabel] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 0, 0, 2)
+        column.setSpacing(2)
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnMinimumWidth(0, _LABEL_WIDTH)
+        self._grid.setColumnStretch(1, 1)
+        column.addLayout(self._grid)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(0, 0, 0, 0)
+        self._count = label("", level=3, size=12)
+        self.more = button("", self._fold, kind="link", name=f"More settings of {group}")
+        self.reset = button("Reset", self._reset, kind="link", tip="Set every setting of this lever back", name="Reset")
+        foot.addWidget(self._count)
+        foot.addStretch(1)
+        foot.addWidget(self.more)
+        foot.addSpacing(8)
+        foot.addWidget(self.reset)
+        column.addLayout(foot)
+        self.hide()
+
+    def _fold(self) -> None:
+        self._every = not self._every
+        self._controller.setup_changed.emit()
+
+    def _reset(self) -> None:
+        lever = self._lever_name
+        self._take(without_options(self._controller.setup.variant, lever))
+
+    def _take(self, variant: Variant) -> None:
+        self._controller.setup.variant = variant
+        self._controller.setup_changed.emit()
+
+    _lever_name = ""
+
+    def show_lever(self, name: str) -> None:
+        """Show the settings of this lever of the group; a name that is none hides the form."""
+        lever = lever_called(self._controller.capabilities, self._group, name)
+        found = fields(lever, self._controller.setup.variant)
+        self.setVisible(bool(found))
+        if lever is None or not found:
+            self._rebuild((), "")
+            return
+        self._lever_name = lever.name
+        shown = shown_first(found, every=self._every)
+        rows = tuple((field.lever, field.name) for field in shown)
+        if rows != self._rows:
+            self._rebuild(shown, lever.title)
+            self._rows = rows
+        for field in shown:
+            show_value(self.editors[field.name], field.value)
+            style_label(self._labels[field.name], level=1 if field.changed else 2, size=12)
+        self._show_foot(lever, found, len(found) - len(shown))
+
+    def _show_foot(self, lever: LeverInfo, found: tuple[OptionField, ...], hidden: int) -> None:
+        changed = sum(field.changed for field in found)
+        set_text(self._count, f"{changed} changed" if changed else "all at their defaults")
+        self.reset.setVisible(changed > 0)
+        self.reset.setAccessibleName(f"Reset {lever.title}")
+        self.more.setText(f"{hidden} more" if hidden else "fewer")
+        self.more.setAccessibleName(f"More settings of {lever.title}" if hidden else f"Fewer settings of {lever.title}")
+        self.more.setVisible(hidden > 0 or (self._every and len(found) > len(shown_first(found, every=False))))
+
+    def _rebuild(self, shown: tuple[OptionField, ...], title: str) -> None:
+        for old in (*self.editors.values(), *self._labels.values()):
+            self._grid.removeWidget(old)
+            old.hide()
+            old.deleteLater()
+        self.editors, self._labels, self._rows = {}, {}, ()
+        for row, field in enumerate(shown):
+            name = ElidedLabel(field.title, level=2, size=12)
+            name.setToolTip(field.tip)
+            editor = make_editor(
+                field, f"{title}: {field.title}", self._theme, lambda value, f=field: self._change(f, value)
+            )
+            self._grid.addWidget(name, row, 0)
+            self._grid.addWidget(editor, row, 1)
+            self.editors[field.name], self._labels[field.name] = editor, name
+
+    def _change(self, field: OptionField, value: OptionValue) -> None:
+        self._take(with_option(self._controller.setup.variant, field, value))
