@@ -197,8 +197,9 @@ class Theme(QObject):
         if key not in self._icons:
             icon = QIcon()
             for ratio in (1, 2):
-                icon.addPixmap(self._pixmap(name, token, size, ratio, gap), QIcon.Mode.Normal)
-                icon.addPixmap(self._pixmap(name, token, size, ratio, gap), QIcon.Mode.Selected)
+                normal = self._pixmap(name, token, size, ratio, gap)
+                icon.addPixmap(normal, QIcon.Mode.Normal)
+                icon.addPixmap(normal, QIcon.Mode.Selected)
                 icon.addPixmap(self._pixmap(name, "t4", size, ratio, gap), QIcon.Mode.Disabled)
             self._icons[key] = icon
         return self._icons[key]

@@ -49,7 +49,7 @@ class LiveView(QScrollArea):
         self._narrow: bool | None = None
         self._shown: tuple[object, ...] = ()
         self._sensed: tuple[object, ...] = ()
-        self._numbers_at, self._numbers_due = 0.0, False
+        self._numbers_at, self._numbers_due, self._curves_due = 0.0, False, False
         self._numbers_period_s = _NUMBERS_PERIOD_S
         self._text_shown = ""
         self.setWidgetResizable(True)
@@ -193,14 +193,17 @@ class LiveView(QScrollArea):
             return
         live = self._controller.running
         changed, self._shown = state != self._shown, state
-        self._numbers_due = self._numbers_due or changed
+        self._numbers_due, self._curves_due = self._numbers_due or changed, self._curves_due or changed
+        progress = strip(view, self._controller.clock, now)
+        self.strip.show_strip(progress)
         if self._numbers_due and (now - self._numbers_at >= self._numbers_period_s or not live):
             self._numbers_at, self._numbers_due = now, False
             self._refresh_numbers()
             self._numbers_period_s = max(_NUMBERS_PERIOD_S, _NUMBERS_SHARE * (time.monotonic() - now))
-        progress = strip(view, self._controller.clock, now)
-        self.strip.show_strip(progress)
-        if changed:
+            if live:
+                return  # the curves come with the next tick: both in one would be the longest gap between frames
+        if self._curves_due:
+            self._curves_due = False
             self._refresh_curves(progress.left_s if progress is not None else None)
 
     def _refresh_curves(self, left_s: float | None) -> None:
