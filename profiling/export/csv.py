@@ -50,7 +50,7 @@ def kernel_csv(records: Iterable[Record], run_id: str | None = None) -> str:
         )
         for row in profile.kernels
     ]
-    return _table(KERNEL_COLUMNS, rows)
+    return csv_text(KERNEL_COLUMNS, rows)
 
 
 def step_csv(records: Iterable[Record], run_id: str | None = None) -> str:
@@ -101,7 +101,7 @@ def step_csv(records: Iterable[Record], run_id: str | None = None) -> str:
                     disturbed.get((batch.slice, attempt), "") if measured else "",
                 )
             )
-    return _table(STEP_COLUMNS, rows)
+    return csv_text(STEP_COLUMNS, rows)
 
 
 def export_kernels(
@@ -116,7 +116,8 @@ def export_steps(records: Iterable[Record], path: Path, run_id: str | None = Non
     return write_whole(path, [step_csv(records, run_id).encode()], overwrite=overwrite)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A CSV file: a heading line, then one line per row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
