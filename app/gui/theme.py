@@ -162,6 +162,15 @@ class Theme(QObject):
         table = self._tokens[self.name]["categories"]
         return QColor(table.get(category, table["other"])["label"])
 
+    def heat(self, position: float) -> QColor:
+        """Colour on the heat ramp, 0 is none and 1 is most."""
+        ramp = self._tokens[self.name]["heat"]
+        place = min(max(position, 0.0), 1.0) * (len(ramp) - 1)
+        below = min(int(place), len(ramp) - 2)
+        low, high, share = QColor(ramp[below]), QColor(ramp[below + 1]), place - below
+        mixed = [a + (b - a) * share for a, b in zip(low.getRgbF()[:3], high.getRgbF()[:3], strict=True)]
+        return QColor.fromRgbF(*mixed)
+
     def pen(self, token: str, width: float = 1.0, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
         """A flat-capped pen in a token's colour."""
         return QPen(self.color(token), width, style, Qt.PenCapStyle.FlatCap, Qt.PenJoinStyle.RoundJoin)
