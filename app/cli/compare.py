@@ -2,6 +2,8 @@
 
 import argparse
 
+import msgspec
+
 from gptscope.app.cli import options
 from gptscope.profiling.experiment import Variant, variant_name
 
@@ -67,12 +69,12 @@ def variants_from(args: argparse.Namespace) -> list[Variant]:
         raise options.UsageError(f"compare takes at most {MOST_CANDIDATES} candidates, but got {len(args.candidate)}.")
     variants = [options.parse_variant(args.baseline, default, "--baseline")]
     variants += [options.parse_variant(spec, default, "--candidate") for spec in args.candidate]
-    seen: dict[tuple[object, ...], str] = {}
+    seen: set[bytes] = set()
     for variant in variants:
-        key = (variant.precision, variant.fusions, variant.kv_cache, variant.threads)
+        key = msgspec.json.encode(msgspec.structs.replace(variant, name=""), order="sorted")
         if key in seen:
             raise options.UsageError(
                 f"Two variants are the same: {variant_name(variant)}. Change a lever in one of them, or leave it out."
             )
-        seen[key] = variant_name(variant)
+        seen.add(key)
     return variants
