@@ -89,7 +89,7 @@ class Ticks:
 
 
 def ticks(axis: Axis, most: int) -> Ticks:
-    """At most so many ticks on 1, 2 or 5 times a power of ten; long labels count from a round moment before the view."""
+    """At most so many ticks on 1, 2 or 5 times a power of ten; long labels count from a round moment."""
     rough = axis.length / max(most, 1)
     power = 10.0 ** math.floor(math.log10(max(rough, 1e-3)))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

@@ -1,4 +1,4 @@
-"""A trace as the timeline shows it: groups of lanes with names, events by lane, counters, steps. Made once, on a thread."""
+"""A trace as the timeline shows it: groups of lanes with names, events by lane, counters, steps. Made on a thread."""
 
 import dataclasses
 from collections.abc import Callable

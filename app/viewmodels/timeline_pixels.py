@@ -32,8 +32,8 @@ class LaneEvents:
     code: Bytes
     """What colour, see `timeline_codes`."""
     _busy_before: Floats = field(repr=False)
-    _key: Int64 = field(repr=False)
-    _blocks: Int64 = field(repr=False)
+    keys: Int64 = field(repr=False)
+    maxima: Int64 = field(repr=False)
 
     @classmethod
     def build(cls, rows: Int32, start: Floats, end: Floats, code: Bytes) -> "LaneEvents":
@@ -128,17 +128,17 @@ def _longest(lane: LaneEvents, first: Int64, after: Int64) -> Int64:
     """Largest key of each range of events; ranges are not empty and rise."""
     many = after - first > 4 * _BLOCK
     if not many.any():
-        return _range_max(lane._key, first, after)
+        return _range_max(lane.keys, first, after)
     result = np.empty(first.size, np.int64)
     few = ~many
     if few.any():
-        result[few] = _range_max(lane._key, first[few], after[few])
+        result[few] = _range_max(lane.keys, first[few], after[few])
     low, high = first[many], after[many]
     inner_low, inner_high = -(-low // _BLOCK), high // _BLOCK
-    best = _range_max(lane._blocks, inner_low, inner_high)
+    best = _range_max(lane.maxima, inner_low, inner_high)
     # The whole blocks' neighbours, one event more on each side where a range would be empty: it is inside anyway.
-    left = _range_max(lane._key, low, np.maximum(inner_low * _BLOCK, low + 1))
-    right = _range_max(lane._key, np.minimum(inner_high * _BLOCK, high - 1), high)
+    left = _range_max(lane.keys, low, np.maximum(inner_low * _BLOCK, low + 1))
+    right = _range_max(lane.keys, np.minimum(inner_high * _BLOCK, high - 1), high)
     result[many] = np.maximum(np.maximum(best, left), right)
     return result
 

@@ -46,9 +46,7 @@ def find(timeline: Timeline, words: str) -> Found:
     fits = np.array(
         [
             all(word in text for word in wanted)
-            for text in (
-                f"{name} {label}".casefold() for name, label in zip(trace.names, timeline.labels, strict=True)
-            )
+            for text in (f"{name} {label}".casefold() for name, label in zip(trace.names, timeline.labels, strict=True))
         ],
         bool,
     )

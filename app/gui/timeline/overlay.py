@@ -1,4 +1,4 @@
-"""What is drawn over the lanes: selected range, marks, outlines of the chosen event and its like, arrows to its links."""
+"""What is drawn over the lanes: selected range, marks, outlines of the chosen event and its like, arrows to links."""
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt

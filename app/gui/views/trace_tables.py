@@ -1,0 +1,130 @@
+"""The lower half of Trace: one table per analysis behind tabs, with one filter, for the whole trace or the range."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QVBoxLayout, QWidget
+
+from gptscope.app.gui.tables.table_view import TableView
+from gptscope.app.gui.tables.total_bar import TotalBar
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
+from gptscope.app.gui.widgets.tab_bar import TabBar
+from gptscope.app.viewmodels.tables import Table
+from gptscope.app.viewmodels.trace_tables import TABLES
+
+HEALTH = "health"
+_MARGIN = 12
+_WAITING = Table(columns=(), rows=0, empty="Being computed…")
+
+
+class TraceTables(QWidget):
+    """All tables of one trace. `chosen`: table and key of the row that was chosen."""
+
+    chosen = Signal(str, str)
+    copied = Signal(int)
+    range_wanted = Signal(bool)  # tables of the selected range, or of the whole trace
+
+    def __init__(self, theme: Theme, icons: ThemedIcons) -> None:
+        super().__init__()
+        self.setProperty("fill", "bg1")
+        self.setMinimumHeight(140)
+        self.keys = (*TABLES, HEALTH)
+        self.views: dict[str, TableView] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._make_bar(icons))
+        self.stack = QStackedWidget()
+        for key in self.keys:
+            title = TABLES[key].title if key in TABLES else "Health"
+            view = self.views[key] = TableView(theme, title)
+            view.chosen.connect(lambda row, table=key: self.chosen.emit(table, row))
+            page = QWidget()
+            inner = QVBoxLayout(page)
+            inner.setContentsMargins(0, 0, 0, 0)
+            inner.setSpacing(0)
+            inner.addWidget(view, 1)
+            inner.addWidget(TotalBar(view, theme))
+            self.stack.addWidget(page)
+        column.addWidget(self.stack, 1)
+        self.tabs.currentChanged.connect(self._on_tab)
+        self.filter.textChanged.connect(lambda words: self.front().columns.set_filter(words))
+        self.show_waiting()
+
+    def _make_bar(self, icons: ThemedIcons) -> QWidget:
+        bar = QWidget()
+        bar.setProperty("bar", "true")
+        bar.setFixedHeight(37)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(4, 0, _MARGIN, 0)
+        row.setSpacing(8)
+        self.tabs = TabBar()
+        self.tabs.setAccessibleName("Tables of the trace")
+        self.tabs.setUsesScrollButtons(True)
+        for key in self.keys:
+            self.tabs.addTab(TABLES[key].title if key in TABLES else "Health")
+        row.addWidget(self.tabs, 1)
+        self.unit = label("whole trace", level=3, size=12)
+        row.addWidget(self.unit)
+        self.range_button = button(
+            "Range only",
+            lambda: self.range_wanted.emit(self.range_button.isChecked()),
+            kind="tool",
+            tip="Tables of the selected range only; drag over the timeline to select one",
+        )
+        self.range_button.setCheckable(True)
+        self.range_button.setEnabled(False)
+        row.addWidget(self.range_button)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter kernels")
+        self.filter.setAccessibleName("Filter rows of the trace")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setFixedWidth(180)
+        self.filter.setFixedHeight(26)
+        row.addWidget(self.filter)
+        copy = button("", lambda: self.copied.emit(self.copy_rows()), kind="flat", tip="Copy rows", name="Copy rows")
+        icons.on_button(copy, "copy")
+        row.addWidget(copy)
+        return bar
+
+    def front(self) -> TableView:
+        """The table in front."""
+        return self.views[self.front_key()]
+
+    def front_key(self) -> str:
+        """Which table is in front."""
+        return self.keys[self.stack.currentIndex()]
+
+    def show_waiting(self) -> None:
+        """Nothing is computed yet."""
+        for view in self.views.values():
+            view.show_table(_WAITING)
+
+    def show_table(self, key: str, table: Table) -> None:
+        """Show what was computed."""
+        self.views[key].show_table(table)
+
+    def show_tab(self, key: str) -> None:
+        """Bring a table to the front."""
+        self.tabs.setCurrentIndex(self.keys.index(key))
+
+    def choose(self, keys: dict[str, str]) -> None:
+        """Mark the rows that an event counts in; without a whole key the first row that begins with it."""
+        for table, key in keys.items():
+            view = self.views[table]
+            known = view.columns.table.keys
+            found = key if key in known else next((one for one in known if one.split("\n")[0] == key), "")
+            if found:
+                view.choose(found)
+
+    def copy_rows(self) -> int:
+        """Copy the chosen rows of the table in front, or all; returns how many."""
+        return self.front().copy_rows()
+
+    def show_range(self, text: str) -> None:
+        """Say what the tables are about."""
+        set_text(self.unit, text)
+
+    def _on_tab(self, index: int) -> None:
+        self.stack.setCurrentIndex(index)
+        self.filter.setPlaceholderText(f"Filter {self.tabs.tabText(index).lower()}")
+        self.front().columns.set_filter(self.filter.text())
