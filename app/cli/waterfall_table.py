@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gptscope.app.cli.compare_table import LETTERS
 from gptscope.app.cli.console import Cell, Column, Console, Style
-from gptscope.app.viewmodels import formatting as f
+from gptscope.app.viewmodels.charts.waterfall import Scale, scale_for
 from gptscope.profiling.metrics.waterfall import GAPS, UNATTRIBUTED, Waterfall
 
 
@@ -17,7 +17,7 @@ def print_waterfalls(console: Console, waterfalls: Sequence[Waterfall | None]) -
     rows = [{row.name: row for row in w.rows} for _, w in known]
     names = list(dict.fromkeys(row.name for _, w in known for row in w.rows if row.name not in (GAPS, UNATTRIBUTED)))
     names += [GAPS, UNATTRIBUTED]
-    factor, unit = (1e-6, "ms") if first.baseline_ns >= 1_000_000 else (1e-3, "µs")
+    scale = scale_for(max(first.baseline_ns, *(w.candidate_ns for _, w in known)))
     columns = [Column("", "left"), Column("A")]
     for letter, _ in known:
         columns += [Column(letter), Column(f"{letter} − A")]
@@ -25,16 +25,16 @@ def print_waterfalls(console: Console, waterfalls: Sequence[Waterfall | None]) -
     for name in names:
         baseline = next((found[name].baseline_ns for found in rows if name in found), 0)
         candidates = [found[name].candidate_ns if name in found else 0 for found in rows]
-        table.append(_row(name, baseline, candidates, factor))
-    table.append(_row("measured step", first.baseline_ns, [w.candidate_ns for _, w in known], factor))
+        table.append(_row(name, baseline, candidates, scale))
+    table.append(_row("measured step", first.baseline_ns, [w.candidate_ns for _, w in known], scale))
     console.line()
-    console.table(columns, table, f"Where the time of one step went, {unit} (kernels as profiled)")
+    console.table(columns, table, f"Where the time of one step went, {scale.unit} (kernels as profiled)")
 
 
-def _row(name: str, baseline_ns: int, candidates_ns: Sequence[int], factor: float) -> list[str | Cell]:
-    cells: list[str | Cell] = [name, f.number(baseline_ns * factor)]
+def _row(name: str, baseline_ns: int, candidates_ns: Sequence[int], scale: Scale) -> list[str | Cell]:
+    cells: list[str | Cell] = [name, scale.text(baseline_ns)]
     for candidate_ns in candidates_ns:
-        change_ns = candidate_ns - baseline_ns
-        style: Style = "good" if change_ns < 0 else "bad" if change_ns > 0 else ""
-        cells += [f.number(candidate_ns * factor), Cell(f.signed(change_ns * factor), style)]
+        change = scale.change(candidate_ns - baseline_ns)
+        style: Style = "" if change == "0" else "good" if candidate_ns < baseline_ns else "bad"
+        cells += [scale.text(candidate_ns), Cell(change, style)]
     return cells

@@ -264,6 +264,8 @@ class ExperimentRun:
         """Measure neighbouring slices, then repeat those that something disturbed."""
         disturbed = [run for run in order if run.alive and await self._measure_slice(run, pair, attempt=0)]
         self._slices_done += len(order)
+        if not order:  # nothing could be loaded
+            return
         total = len(self._runs) * len(self._slices)
         await self._outbox.send(Progress(phase="measure", done=self._slices_done, total=total, unit="slices"))
         for run in disturbed:

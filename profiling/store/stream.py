@@ -56,8 +56,8 @@ class RecordStream:
         """Hold one record until the next `write`."""
         if isinstance(record, ExperimentStarted):
             self.interrupt_open_runs()  # the engine that ran them died without a word
-            del self._items[: self._written]
-            self._experiment, self._written = record, 0
+            self._experiment = record
+            self._forget_written()
         if self._experiment is None or isinstance(record, _NOT_KEPT):
             return
         self._items.append((self._experiment.experiment_id, record))
@@ -67,6 +67,18 @@ class RecordStream:
             self._open_runs.discard(record.run_id)
         elif isinstance(record, ExperimentFinished):
             self._experiment = None
+
+    def _forget_written(self) -> None:
+        """Drop experiments before the current one that are whole in the file, with their headline numbers.
+
+        What is still to be written of an earlier experiment needs all of its records, for these numbers.
+        """
+        if self._experiment is None:
+            return
+        needed = {experiment for experiment, _ in self._items[self._written :]} | {self._experiment.experiment_id}
+        kept = [item for item in self._items[: self._written] if item[0] in needed]
+        self._items[: self._written] = kept
+        self._written = len(kept)
 
     def interrupt_open_runs(self) -> None:
         """No more records will come for runs without an end: the next `write` marks them as interrupted."""
@@ -113,6 +125,7 @@ class RecordStream:
         if self._headlines:
             self._transaction(connection, lambda: _update_headlines(connection, self._headlines))
             self._headlines.clear()
+        self._forget_written()
 
     def _connect(self) -> sqlite3.Connection:
         """The open connection; a new one when the file was moved or deleted under us."""
@@ -183,13 +196,15 @@ class RecordStream:
 
     def _headlines_of(self, batch: list[tuple[str, Record]]) -> dict[str, Headline]:
         """Headline numbers of the runs that ended in this batch; with verdicts once the experiment has ended."""
-        ended = [record.run_id for _, record in batch if isinstance(record, RunFinished)]
-        records = [record for _, record in self._items]
-        headlines = {run_id: headline_of(records, run_id) for run_id in ended}
-        finished = {record.experiment_id for _, record in batch if isinstance(record, ExperimentFinished)}
-        for record in records:
-            if isinstance(record, ExperimentStarted) and record.experiment_id in finished:
-                headlines |= with_verdicts(records, record.run_ids)
+        headlines: dict[str, Headline] = {}
+        for experiment_id in dict.fromkeys(experiment for experiment, _ in batch):
+            records = [record for experiment, record in self._items if experiment == experiment_id]
+            news = [record for experiment, record in batch if experiment == experiment_id]
+            ended = [record.run_id for record in news if isinstance(record, RunFinished)]
+            headlines |= {run_id: headline_of(records, run_id) for run_id in ended}
+            if any(isinstance(record, ExperimentFinished) for record in news):
+                started = next((record for record in records if isinstance(record, ExperimentStarted)), None)
+                headlines |= with_verdicts(records, started.run_ids) if started is not None else {}
         return headlines
 
 

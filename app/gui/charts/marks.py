@@ -76,15 +76,14 @@ def paint_chart(
         _paint_line(painter, theme, line, frame)
     painter.restore()
     _paint_axis(painter, theme, frame)
-    labelled: list[QRectF] = []
-    for region in chart.regions:
-        _paint_region_label(painter, theme, region, frame, labelled)
     _paint_marks(painter, theme, chart.marks, frame)
     _paint_points(painter, theme, chart, frame, chosen_key)
     taken = [box for line in chart.lines if (box := _paint_end(painter, theme, line, frame)) is not None]
     painter.setFont(theme.font(_AXIS_PX))
     for level in chart.levels:
         _paint_level_label(painter, theme, level, frame, taken)
+    for region in chart.regions:  # last: they can stand anywhere in their stretch
+        _paint_region_label(painter, theme, region, frame, taken)
     if hover_x is not None and chart.lines:
         _paint_hover(painter, theme, chart, frame, hover_x)
 
@@ -133,21 +132,34 @@ def _paint_region(painter: QPainter, theme: Theme, region: Region, frame: Frame)
 
 
 def _paint_region_label(painter: QPainter, theme: Theme, region: Region, frame: Frame, taken: list[QRectF]) -> None:
-    """At the region's lower left; above other labels where regions lie close together."""
+    """At the region's lower left; higher where another label is, and not at all where there is no room."""
     if not region.label or region.end < frame.x_axis.low or region.start > frame.x_axis.high:
         return
-    metrics = theme.metrics(_AXIS_PX)
     lines = region.label.split("\n")
-    width = max(metrics.horizontalAdvance(line) for line in lines)
-    height = metrics.height() * len(lines)
-    x = frame.x(max(region.start, frame.x_axis.low)) + 4
-    box = QRectF(min(x, frame.area.right() - width), frame.area.bottom() - 4 - height, width, height)
-    while any(box.intersects(other) for other in taken) and box.top() - height > frame.area.top():
-        box.translate(0, -height - 2)
+    box = _region_label_box(theme, region, lines, frame, taken)
+    if box is None:
+        return
     taken.append(box)
+    metrics = theme.metrics(_AXIS_PX)
+    painter.fillRect(box.adjusted(-2, 0, 2, 0), theme.color("bg1", 0.75))
     painter.setPen(theme.color("warn" if region.kind == "warn" else "t3"))
     for index, line in enumerate(lines):
         painter.drawText(QPointF(box.left(), box.top() + metrics.ascent() + index * metrics.height()), line)
+
+
+def _region_label_box(
+    theme: Theme, region: Region, lines: list[str], frame: Frame, taken: list[QRectF]
+) -> QRectF | None:
+    metrics = theme.metrics(_AXIS_PX)
+    width, height = max(metrics.horizontalAdvance(line) for line in lines), metrics.height() * len(lines)
+    left = min(frame.x(max(region.start, frame.x_axis.low)) + 4, frame.area.right() - width)
+    box = QRectF(left, frame.area.bottom() - 4 - height, width, height)
+    while box.top() >= frame.area.top() - 8:
+        hit = next((other for other in taken if box.intersects(other.adjusted(-4, -1, 4, 1))), None)
+        if hit is None:
+            return box
+        box.moveBottom(hit.top() - 2)
+    return None
 
 
 def _paint_level(painter: QPainter, theme: Theme, level: Level, frame: Frame) -> None:

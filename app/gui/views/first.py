@@ -203,6 +203,7 @@ class FirstScreen(QScrollArea):
         row.setColumnStretch(2, 1)
         if fact.action:
             act = button(fact.action, self._handlers["measure_peaks"], kind="link")
+            act.setProperty("tight", "true")  # as high as a line of text, so that both stand on one line
             row.addWidget(act, 0, 3, Qt.AlignmentFlag.AlignTop)
         return line
 

@@ -144,6 +144,7 @@ def test_a_model_that_cannot_be_loaded_is_told_once_for_all_variants(engine, exp
     records = run_all(engine, experiment("fail:load", "good", "good b"))
     assert [failure.message for failure in of(Failure, records)] == ["It fails at load."]
     assert outcomes(records) == ["failed", "failed", "failed"]
+    assert "measure" not in {progress.phase for progress in of(Progress, records)}, "nothing is measured"
 
 
 def test_a_worker_that_ignores_leave_is_ended_without_harm(make_engine, experiment, run_all):
