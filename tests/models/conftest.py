@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.autograd.profiler import profile, record_function
 
+from gptscope.models.calibration import CalibrationText
 from gptscope.models.config import GPTConfig, RopeScaling
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.gpt import GPT, init_weights
@@ -112,11 +113,11 @@ def tiny_model() -> Callable[[str], GPT]:
 def prepared(machine: Machine, tiny_model: Callable[[str], GPT]) -> Callable[..., PreparedModel]:
     """`prepared("llama", "attention", "qkv", precision="bf16", kv_cache="static")`."""
 
-    def make(name: str, *fusions: str, **levers: Any) -> PreparedModel:
+    def make(name: str, *fusions: str, calibration: CalibrationText | None = None, **levers: Any) -> PreparedModel:
         model = tiny_model(name)
         settings: dict[str, Any] = {"workload": "decode", "precision": "fp32", "kv_cache": "dynamic"} | levers
         context = LeverContext(machine=machine, config=model.config, fusions=frozenset(fusions), **settings)
-        return prepare(model, context, torch.device("cpu"))
+        return prepare(model, context, torch.device("cpu"), calibration)
 
     return make
 
