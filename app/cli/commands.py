@@ -12,6 +12,7 @@ from gptscope.app.cli.history import History
 from gptscope.app.cli.models import Models
 from gptscope.app.cli.quality import Quality
 from gptscope.app.cli.run import Run
+from gptscope.app.cli.trace import TraceCommand
 
 COMMANDS: dict[str, Command] = {
     "demo": Demo(),
@@ -22,6 +23,7 @@ COMMANDS: dict[str, Command] = {
     "calibrate": CalibrateCommand(),
     "models": Models(),
     "history": History(),
+    "trace": TraceCommand(),
     "doctor": Doctor(),
     "bench-machine": BenchMachine(),
     "gui": Gui(),

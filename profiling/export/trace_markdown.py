@@ -58,12 +58,11 @@ def trace_markdown(summary: TraceSummary, name: str) -> str:
 
 
 def _overview(summary: TraceSummary) -> str:
-    lines = [
-        f"{summary.events} events in {_ms(summary.span_ns)} ms; operators on the host {_ms(summary.host_busy_ns)} ms."
-    ]
+    span, host = _ms(summary.span_ns), _ms(summary.host_busy_ns)
+    lines = [f"{summary.events} events in {span} ms; operators on the host {host} ms."]
     lines += [
-        f"GPU {use.device} {_plain(use.name)}: busy {_ms(use.busy_ns)} of {_ms(use.window_ns)} ms ({use.busy_share:.0%}),"
-        f" {use.kernels} kernels, communication {_ms(use.communication_ns)} ms"
+        f"GPU {use.device} {_plain(use.name)}: busy {_ms(use.busy_ns)} of {_ms(use.window_ns)} ms"
+        f" ({use.busy_share:.0%}), {use.kernels} kernels, communication {_ms(use.communication_ns)} ms"
         f" ({_ms(use.exposed_communication_ns)} ms exposed), copies {_ms(use.copy_ns)} ms."
         for use in summary.devices
     ]

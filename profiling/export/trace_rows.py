@@ -36,14 +36,19 @@ def nesting_lanes(trace: Trace, rows: Int64) -> npt.NDArray[np.int16]:
         for place, start, stop in zip(
             places.tolist(), trace.start_ns[rows[places]].tolist(), trace.end_ns[rows[places]].tolist(), strict=True
         ):
-            for number, stack in enumerate(stacks):
-                while stack and stack[-1] <= start:
-                    stack.pop()
-                if not stack or stop <= stack[-1]:
-                    break
-            else:
-                number, stack = len(stacks), []
-                stacks.append(stack)
-            stack.append(stop)
-            lanes[place] = number
+            lane = _fitting(stacks, start, stop)
+            if lane == len(stacks):
+                stacks.append([])
+            stacks[lane].append(stop)
+            lanes[place] = lane
     return lanes
+
+
+def _fitting(stacks: list[list[int]], start: int, stop: int) -> int:
+    """The first lane whose open events hold this one wholly, or none is open; a new one when there is none."""
+    for lane, stack in enumerate(stacks):
+        while stack and stack[-1] <= start:
+            stack.pop()
+        if not stack or stop <= stack[-1]:
+            return lane
+    return len(stacks)

@@ -39,13 +39,16 @@ def named_columns(linked: Linked, table: str) -> dict[str, list[Any]]:
     """The columns of a table.
 
     Raises:
-        ExportError: There is no table of this name.
+        ExportError: There is no table of this name, or it has no rows.
     """
     if table == EVENTS:
         return _event_columns(linked)
     if table not in TABLES:
         raise ExportError(f"There is no table {table!r}; there are {', '.join(TABLE_NAMES)}.")
-    return table_columns(TABLES[table](linked))
+    columns = table_columns(TABLES[table](linked))
+    if not columns:
+        raise ExportError(f"The table {table} is empty: the trace has nothing for it.")
+    return columns
 
 
 def _event_columns(linked: Linked) -> dict[str, list[Any]]:

@@ -50,6 +50,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("reduction", r"reduce|softmax|triton_(?:red|per)_|argmax|argmin|cumsum|topk|sort|scan|nll_loss|cross_entropy"),
     ("elementwise", r"elementwise|triton_poi_|cpp_fused|functor|gelu|silu|rope|rotary|pointwise|dropout|act_and_mul"),
 )
+_NORM_CLASS = re.compile(r"^[A-Z]\w*Norm\d*[a-z]?(?:_\d+)?$")
+"""Classes of modules, as Python's own records name them with a number."""
 _COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _PATTERNS)
 
 _STRONG_OWNERS = frozenset({"attention", "norm", "optimizer", "communication", "GEMM"})
@@ -77,7 +79,7 @@ def category_by_name(name: str) -> str:
 def category_of_module(module: str) -> str | None:
     """Category that a module gives to the elementwise steps it is written with: textbook norms and attention."""
     last = module.rpartition(".")[2]
-    if last == "norm" or last.endswith("_norm"):
+    if last == "norm" or last.endswith("_norm") or _NORM_CLASS.search(last):
         return "norm"
     return "attention" if last == "core" else None
 

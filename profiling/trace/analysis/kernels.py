@@ -31,8 +31,13 @@ class KernelSums:
     tensor_cores: bool | None
     """By its name; None when that does not tell, or on a CPU."""
     bytes: int | None
-    """Modelled from the operators' shapes, or as the device counted for copies; None for unknown."""
+    """Modelled from the operators' shapes, or as the device counted for copies; of the calls where it is known."""
+    bytes_ns: int
+    """Time of these calls."""
     flops: int | None
+    """Modelled, of the calls where it is known."""
+    flops_ns: int
+    """Time of these calls."""
     operator: str
     """The operator that most of its time belongs to, empty for unknown."""
     module: str
@@ -41,12 +46,12 @@ class KernelSums:
     @property
     def bytes_per_s(self) -> float | None:
         """Achieved bandwidth."""
-        return self.bytes / self.total_ns * 1e9 if self.bytes is not None and self.total_ns else None
+        return self.bytes / self.bytes_ns * 1e9 if self.bytes is not None and self.bytes_ns else None
 
     @property
     def flops_per_s(self) -> float | None:
         """Achieved compute."""
-        return self.flops / self.total_ns * 1e9 if self.flops is not None and self.total_ns else None
+        return self.flops / self.flops_ns * 1e9 if self.flops is not None and self.flops_ns else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def kernel_sums(linked: Linked) -> list[KernelSums]:
     groups = group_by(trace.name[work.row], work.code)
     total = groups.sums(work.own_ns)
     all_ns = int(total.sum())
-    n_bytes, flops = _cost_sums(linked, work, groups)
+    (n_bytes, bytes_ns), (flops, flops_ns) = _cost_sums(linked, work, groups)
     owned = work.owner >= 0
     operator = heaviest(groups, np.where(owned, trace.name[work.owner], -1), work.own_ns)
     module = heaviest(groups, np.where(owned, linked.nesting.module[work.owner], 0), work.own_ns)
@@ -105,7 +110,9 @@ def kernel_sums(linked: Linked) -> list[KernelSums]:
                 share=ns / all_ns if all_ns else 0.0,
                 tensor_cores=uses_tensor_cores(name) if linked.has_device else None,
                 bytes=n_bytes[number],
+                bytes_ns=bytes_ns[number],
                 flops=flops[number],
+                flops_ns=flops_ns[number],
                 operator=trace.names[operator[number]] if operator[number] >= 0 else "",
                 module=collapse_layers(linked.nesting.modules[module[number]]),
             )
@@ -126,8 +133,11 @@ def category_sums(linked: Linked) -> list[CategorySums]:
     return sorted(rows, key=lambda r: (-r.total_ns, r.category))
 
 
-def _cost_sums(linked: Linked, work: WorkEntries, groups: Groups) -> tuple[list[int | None], list[int | None]]:
-    """Bytes and FLOPs of each group: an operator's cost goes to its longest kernel, its other kernels move nothing."""
+def _cost_sums(linked: Linked, work: WorkEntries, groups: Groups) -> list[tuple[list[int | None], list[int]]]:
+    """Bytes and FLOPs of each group with the time of the calls that they are known of.
+
+    An operator's cost goes to its longest kernel; its other kernels count as known and move nothing.
+    """
     costs, trace = linked.costs, linked.trace
     operator = np.where(work.owner >= 0, costs.counted_at[work.owner], -1)
     chosen = np.zeros(work.row.size, dtype=bool)
@@ -138,12 +148,12 @@ def _cost_sums(linked: Linked, work: WorkEntries, groups: Groups) -> tuple[list[
         order = candidates[np.lexsort((work.own_ns[candidates], operator[candidates]))]
         chosen[order[np.append(operator[order][1:] != operator[order][:-1], [True])]] = True
     copied = trace.moved_bytes[work.row].astype(np.int64)
-    sums: list[list[int | None]] = []
+    sums: list[tuple[list[int | None], list[int]]] = []
     for of_row, counted in ((costs.bytes, copied), (costs.flops, None)):
-        value = np.where(chosen, of_row[operator], np.where(operator >= 0, 0, -1))
+        value = np.where(operator >= 0, np.where(chosen, of_row[operator], 0), -1)
         if counted is not None:
             value = np.where(counted >= 0, counted, value)
-        unknown = groups.sums((value < 0).astype(np.int64)) > 0
-        total = groups.sums(np.maximum(value, 0))
-        sums.append([None if u or not t else int(t) for u, t in zip(unknown.tolist(), total.tolist(), strict=True)])
-    return sums[0], sums[1]
+        known = value >= 0
+        total, time = groups.sums(np.maximum(value, 0)), groups.sums(np.where(known, work.own_ns, 0))
+        sums.append(([int(t) if t else None for t in total.tolist()], time.tolist()))
+    return sums

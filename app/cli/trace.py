@@ -1,0 +1,133 @@
+"""`gptscope trace`: any profiler's trace: summary, tables, timeline, comparison, export, health."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gptscope.app.cli.options import UsageError, add_json_option
+
+if TYPE_CHECKING:
+    from gptscope.profiling.trace.analysis import Linked
+
+LEVELS = ("kernel", "category", "operator", "module", "step")
+_FILE_HELP = "a Kineto or Chrome trace: JSON, gzipped or zipped, whatever its name"
+
+
+class TraceCommand:
+    """Works on trace files; nothing of torch is needed."""
+
+    summary = "look at, compare and export profiler traces"
+    examples = """\
+examples:
+  gptscope trace summary trace.json.gz             what the time went to, and advice
+  gptscope trace kernels trace.json.gz --top 30
+  gptscope trace operators trace.json.gz --by-shape
+  gptscope trace timeline trace.json.gz --range 100:120     milliseconds from the beginning
+  gptscope trace diff before.json.gz after.json.gz --by module
+  gptscope trace export trace.json.gz --to chrome --output perfetto.json.gz
+  gptscope trace export trace.json.gz --to csv --table operators --output operators.csv
+  gptscope trace health trace.json.gz              what is damaged, missing or suspicious
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        several = {
+            "summary": actions.add_parser("summary", help="times, devices, biggest kernels, advice"),
+            "kernels": actions.add_parser("kernels", help="kernels by time; on a CPU operators by their own time"),
+            "operators": actions.add_parser("operators", help="operators with host and device time"),
+            "modules": actions.add_parser("modules", help="modules with host and device time"),
+            "timeline": actions.add_parser("timeline", help="tracks over time, drawn with characters, and the steps"),
+            "health": actions.add_parser("health", help="what is damaged, missing or suspicious"),
+        }
+        for action in several.values():
+            action.add_argument("files", nargs="+", type=Path, metavar="FILE", help=_FILE_HELP)
+        for name in ("summary", "kernels", "operators", "modules"):
+            several[name].add_argument("--top", type=int, default=15, metavar="N", help="rows to print (default 15)")
+        several["operators"].add_argument("--by-shape", action="store_true", help="one row per input shapes")
+        several["modules"].add_argument("--layers", action="store_true", help="one row per layer")
+        diff = actions.add_parser("diff", help="two traces side by side, biggest changes first")
+        diff.add_argument("before", type=Path, metavar="BEFORE", help=_FILE_HELP)
+        diff.add_argument("after", type=Path, metavar="AFTER")
+        diff.add_argument("--by", choices=LEVELS, default="kernel", help="what is compared (default kernel)")
+        diff.add_argument("--top", type=int, default=20, metavar="N", help="rows to print (default 20)")
+        export = actions.add_parser("export", help="write a trace in another form")
+        export.add_argument("files", nargs=1, type=Path, metavar="FILE", help=_FILE_HELP)
+        export.add_argument("--to", required=True, metavar="FORMAT", help="chrome, tensorboard, csv, npz, speedscope,"
+                            " folded, markdown")  # fmt: skip
+        export.add_argument("--output", required=True, type=Path, metavar="F", help="file, or folder for tensorboard")
+        export.add_argument("--table", default="kernels", metavar="T", help="for csv and npz: kernels (default),"
+                            " operators, modules, steps, devices, gaps, events, ...")  # fmt: skip
+        for action in (*several.values(), export):
+            action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning")
+        for action in (*several.values(), diff, export):
+            add_json_option(action)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from gptscope.app.cli import trace_report
+        from gptscope.app.cli.json_output import JsonOutput
+
+        output = JsonOutput(args.json)
+        if args.action == "diff":
+            trace_report.print_diff(output, args)
+        elif args.action == "export":
+            _export(args, output.console().line)
+        else:
+            show = trace_report.ACTIONS[args.action]
+            documents = [show(output.console(), path, open_linked(path, args.range), args) for path in args.files]
+            output.write(f"trace-{args.action}", {"files": documents})
+        return 0
+
+
+def open_linked(path: Path, range_text: str | None) -> "Linked":
+    """Open a trace, or a range of it.
+
+    Raises:
+        CommandError: It is no trace.
+        UsageError: The range is no range.
+    """
+    from gptscope.app.cli.failing import CommandError
+    from gptscope.profiling.trace import TraceError, open_trace
+    from gptscope.profiling.trace.analysis import Linked
+
+    try:
+        trace = open_trace(path)
+    except TraceError as error:
+        raise CommandError(str(error)) from error
+    linked = Linked.of(trace)
+    if range_text is None:
+        return linked
+    start, end = _range_ms(range_text)
+    first = linked.span_ns[0]
+    return Linked.of(linked, (first + round(start * 1e6), first + round(end * 1e6)))
+
+
+def _range_ms(text: str) -> tuple[float, float]:
+    start, colon, end = text.partition(":")
+    try:
+        found = (float(start or 0), float(end) if end else 1e9)
+    except ValueError:
+        found = (1.0, 0.0)
+    if not colon or not found[0] < found[1] or not abs(found[1]) <= 1e9 or not abs(found[0]) <= 1e9:
+        raise UsageError(f"--range {text} is no range: give A:B in milliseconds from the beginning, such as 100:120.")
+    return found
+
+
+def _export(args: argparse.Namespace, say: "object") -> None:
+    from gptscope.app.cli.failing import CommandError
+    from gptscope.app.cli.json_output import JsonOutput
+    from gptscope.profiling.export import ExportError
+    from gptscope.profiling.export.trace_formats import TRACE_FORMATS
+
+    form = TRACE_FORMATS.get(args.to)
+    if form is None:
+        known = "\n".join(f"  {name:<12} {one.summary}" for name, one in TRACE_FORMATS.items())
+        raise UsageError(f"There is no format {args.to}. There are:\n{known}")
+    path = args.files[0]
+    linked = open_linked(path, args.range)
+    try:
+        written = form.write(linked, path.name.partition(".")[0] or "trace", args.output, args.table)
+    except ExportError as error:
+        raise CommandError(str(error)) from error
+    assert callable(say)
+    say(f"Written: {written}")
+    JsonOutput(args.json).write("trace-export", {"file": str(path), "format": args.to, "written": str(written)})

@@ -1,0 +1,149 @@
+"""`gptscope trace`: every action on small traces, for people and for programs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gptscope.app.__main__ import main
+
+
+def event(name: str, category: str, start: float, duration: float, tid: int = 1, **args: Any) -> dict[str, Any]:
+    pid = 0 if category in {"kernel", "gpu_memcpy"} else 100
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": start,
+        "dur": duration,
+        "args": args,
+    }
+
+
+def trace_with(kernel: str, kernel_us: float) -> dict[str, Any]:
+    return {
+        "deviceProperties": [{"id": 0, "name": "Test GPU", "computeMajor": 9}],
+        "traceEvents": [
+            event("ProfilerStep#1", "user_annotation", 0, 400),
+            event("module: blocks.0.mlp", "user_annotation", 5, 100),
+            event("aten::mm", "cpu_op", 10, 50, **{"External id": 1, "Input Dims": [[64, 64], [64, 64]],
+                  "Input type": ["float", "float"]}),
+            event("cudaLaunchKernel", "cuda_runtime", 20, 5, correlation=11, **{"External id": 1}),
+            event(kernel, "kernel", 40, kernel_us, 7, device=0, stream=7, correlation=11, **{"External id": 1}),
+            event("aten::add", "cpu_op", 250, 30, **{"External id": 2}),
+            event("cudaLaunchKernel", "cuda_runtime", 260, 5, correlation=12, **{"External id": 2}),
+            event("add_b", "kernel", 270, 20, 7, device=0, stream=7, correlation=12, **{"External id": 2}),
+        ],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps(trace_with("sgemm_fp32", 100)))
+    return path
+
+
+@pytest.fixture
+def after(tmp_path: Path) -> Path:
+    path = tmp_path / "after.json"
+    path.write_text(json.dumps(trace_with("gemm_bf16", 40)))
+    return path
+
+
+@pytest.fixture
+def trace(capsys: pytest.CaptureFixture[str]):
+    def run(*arguments: object, code: int = 0) -> str:
+        assert main(["trace", *map(str, arguments)]) == code
+        captured = capsys.readouterr()
+        return captured.out if code == 0 else captured.err
+
+    return run
+
+
+def test_the_summary_says_what_the_time_went_to(trace, before: Path):
+    text = trace("summary", before)
+    assert "busy 120 µs of 250 µs (48 %)" in text
+    assert "Test GPU" in text
+    assert "sgemm_fp32" in text
+    assert "ProfilerStep#1" in text
+    assert "GPU 0 is idle 52% of 250 us; 100% of that is" in text
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ("kernels", ["sgemm_fp32", "GEMM", "0.100", "83 %"]),
+        ("operators", ["aten::mm", "blocks.*.mlp"]),
+        ("modules", ["mlp", "outside modules"]),
+        ("timeline", ["GPU 0 stream 7", "process 100 thread 1", "ProfilerStep#1"]),
+        ("health", ["Nothing is damaged"]),
+    ],
+)
+def test_tables_are_for_people_and_for_programs(trace, before: Path, tmp_path: Path, action: str, words: list[str]):
+    target = tmp_path / "out.json"
+    text = trace(action, before, "--json", target)
+    for word in words:
+        assert word in text
+    document = json.loads(target.read_text())
+    assert document["gptscope"] == f"trace-{action}"
+    assert document["files"][0]["file"] == str(before)
+
+
+def test_the_documents_fields_are_described(trace, before: Path, after: Path, tmp_path: Path, repository: Path):
+    described = (repository / "docs" / "json.md").read_text(encoding="utf-8")
+    for action in ("summary", "kernels", "operators", "modules", "timeline", "health"):
+        target = tmp_path / f"{action}.json"
+        trace(action, before, "--json", target)
+        document = json.loads(target.read_text())
+        assert f"`{document['gptscope']}`" in described
+        for key in field_names(document["files"]):
+            assert f"`{key}`" in described, key
+
+
+def field_names(value: Any) -> set[str]:
+    if isinstance(value, list):
+        return set().union(*(field_names(one) for one in value))
+    if isinstance(value, dict):
+        inner = {k: v for k, v in value.items() if k not in {"parts_ns", "numbers"}}
+        return set(value).union(*(field_names(one) for one in inner.values()))
+    return set()
+
+
+def test_a_range_limits_what_is_looked_at(trace, before: Path, tmp_path: Path):
+    target = tmp_path / "out.json"
+    trace("kernels", before, "--range", "0.2:0.4", "--json", target)
+    kernels = json.loads(target.read_text())["files"][0]["kernels"]
+    assert [k["name"] for k in kernels] == ["add_b"]
+    assert "is no range" in trace("kernels", before, "--range", "5", code=2)
+    assert "is no range" in trace("kernels", before, "--range", "5:nan", code=2)
+
+
+def test_a_diff_matches_kernels_of_another_precision(trace, before: Path, after: Path, tmp_path: Path):
+    target = tmp_path / "out.json"
+    text = trace("diff", before, after, "--json", target)
+    assert "sgemm_fp32 → gemm_bf16" in text
+    rows = json.loads(target.read_text())["diff"]["rows"]
+    assert rows[0]["status"] == "replaced"
+    assert (rows[0]["before_ns"], rows[0]["after_ns"]) == (100_000, 40_000)
+    for level in ("category", "operator", "module", "step"):
+        trace("diff", before, after, "--by", level)
+
+
+@pytest.mark.parametrize("form", ["chrome", "tensorboard", "csv", "npz", "speedscope", "folded", "markdown"])
+def test_exports_are_written(trace, before: Path, tmp_path: Path, form: str):
+    target = tmp_path / "exported"
+    assert "Written: " in trace("export", before, "--to", form, "--output", target)
+    assert target.exists()
+
+
+def test_wrong_uses_and_files_get_a_sentence(trace, before: Path, tmp_path: Path):
+    assert "There is no format x. There are:" in trace("export", before, "--to", "x", "--output", "y", code=2)
+    missing = tmp_path / "none.json"
+    assert "cannot be read" in trace("summary", missing, code=1)
+    output = tmp_path / "a.csv"
+    assert "There is no table 'x'" in trace("export", before, "--to", "csv", "--table", "x", "--output", output, code=1)
+    assert not output.exists()
