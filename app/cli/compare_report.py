@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 from gptscope.app.cli.compare_table import LETTERS, print_table
 from gptscope.app.cli.console import Console, Style
+from gptscope.app.cli.quality_figures import quality_pairs
 from gptscope.app.cli.run_report import accumulate, model_line, print_evidence, workload_line
 from gptscope.app.cli.verdicts import judge_all, quality_of
 from gptscope.app.cli.waterfall_table import print_waterfalls
 from gptscope.app.viewmodels import formatting as f
+from gptscope.profiling.experiment import flat_options
 from gptscope.profiling.metrics.payoff import payoff
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
-from gptscope.profiling.records import Quality, Record, StepKind
+from gptscope.profiling.records import Record, StepKind
 
 _MARKS: dict[VerdictKind, tuple[str, Style]] = {
     "faster_same_output": ("✓", "good"),
@@ -83,6 +85,8 @@ def _levers(run: RunAccumulator) -> str:
         variant.precision,
         f"fusions {', '.join(fusions) or 'none'}",
         f"KV cache {variant.kv_cache}",
+        *(lever for lever in (variant.pruning, variant.speculation) if lever != "none"),
+        *(f"{lever} {name}={value}" for lever, name, value in flat_options(variant)),
         f"{threads} thread{'s' if threads != 1 else ''}",
     ]
     return f"{run.started.name}: {'; '.join(parts)}"
@@ -97,33 +101,9 @@ def _print_quality(console: Console, records: Sequence[Record], run_ids: Sequenc
     for letter, quality in zip(LETTERS[1:], qualities, strict=False):
         if quality is None:
             continue
-        reason = next(iter(quality.unknown.values()), "")
-        perplexity = f.change(quality.baseline_perplexity, quality.perplexity, reason=reason)
-        change = f.signed(quality.perplexity_change, quality.perplexity_change_error, reason)
-        evaluated = f"{f.count(quality.tokens)} tokens of {quality.text or 'the evaluation text'}"
-        console.pairs(
-            (
-                ("perplexity", f"{perplexity} ({change}), {evaluated}"),
-                ("KL divergence", _divergence(quality, reason)),
-                ("same top token", f.percent(quality.top1_agreement, reason)),
-                ("greedy tokens", _greedy(quality)),
-            ),
-            f"  {letter}",
-        )
+        console.pairs(quality_pairs(quality), f"  {letter}")
         if quality.first_divergence:
             console.line(f"  first real change: {quality.first_divergence}")
-
-
-def _divergence(quality: Quality, reason: str) -> str:
-    if quality.kl_mean is None:
-        return f.unknown(reason)
-    parts = (("mean", quality.kl_mean), ("median", quality.kl_median), ("p99", quality.kl_p99))
-    return ", ".join(f"{f.number(value)} {name}" for name, value in parts) + " nats per token"
-
-
-def _greedy(quality: Quality) -> str:
-    same = f"{f.count(quality.greedy_equal)} of {f.count(quality.greedy_tokens)} equal before a first difference"
-    return f"{same}; {f.count(quality.real_changes)} real changes, {f.count(quality.near_ties)} near-ties"
 
 
 def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:

@@ -24,7 +24,7 @@ def print_table(console: Console, summaries: Sequence[RunSummary]) -> None:
         if not any(values):  # unknown or zero everywhere, such as a compile time when nothing was compiled
             continue
         shown = f.column(values, row.family)
-        cells: list[str | Cell] = [f"{row.title}, {shown.unit}", shown.texts[0]]
+        cells: list[str | Cell] = [f"{row.title}, {shown.unit}".removesuffix(", "), shown.texts[0]]
         for value, text in zip(values[1:], shown.texts[1:], strict=True):
             cells += [text, _ratio(value, values[0], row)]
         rows.append(cells)

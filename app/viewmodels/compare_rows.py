@@ -70,9 +70,8 @@ ROWS = (
     Row("weights", _plain("weight_bytes"), "bytes", "weight_bytes"),
     Row("load time", _plain("load_s"), "time", "load_s"),
     Row("compile time", _plain("compile_s"), "time", "compile_s"),
-    Row("graph breaks", _plain("graph_breaks"), "count", "graph_breaks"),
-    Row("tokens per step", _plain("tokens_per_step"), "count", "tokens_per_step", ("decode",)),
-    Row("guesses accepted", _plain("acceptance"), "share", "acceptance", ("decode",)),
+    Row("tokens per step", _plain("tokens_per_step"), "plain", "tokens_per_step", ("decode",)),
+    Row("guesses accepted, %", _plain("acceptance", 100.0), "plain", "acceptance", ("decode",)),
 )
 
 
