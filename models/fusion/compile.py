@@ -12,10 +12,12 @@ from gptscope.models.fusion.lever import Fusion, blocks_of, replace_modules
 from gptscope.models.fusion.linear import row_linear
 from gptscope.models.gpt import GPT, Attention, Block, Mask, Rope
 from gptscope.models.kv_cache import AnyCache
-from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
+from gptscope.models.levers import Evidence, LeverContext, LeverOption, ProfileFacts
 
 MOST_LAYERS = 8
 """A region's call costs Python time, so several layers share one; its compilation takes longer with each of them."""
+MODES = ("default", "max-autotune-no-cudagraphs", "reduce-overhead", "max-autotune")
+CUDA_GRAPH_MODES = ("reduce-overhead", "max-autotune")
 OPTIONS: dict[str, str | int | bool | Callable[..., object]] = {
     "cpp.enable_kernel_profile": True,  # generated kernels show in a profile by name
     # Layers do not change once they are prepared; asking whether they did takes longer than a small kernel.
@@ -32,7 +34,7 @@ class CompiledLayers(nn.Module):
     Inside, layers are numbered from 0 and see only their part of the cache, so that all regions are the same code.
     """
 
-    def __init__(self, layers: Sequence[Block], first: int, model_key: str) -> None:
+    def __init__(self, layers: Sequence[Block], first: int, model_key: str, mode: str) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.first = first
@@ -41,7 +43,7 @@ class CompiledLayers(nn.Module):
             attention = layer.attn
             assert isinstance(attention, Attention | FusedAttention)
             attention.layer = number
-        self.compiled = torch.compile(self._run, options=dict(OPTIONS))
+        self.compiled = torch.compile(self._run, options=options_of(mode))
 
     def _run(self, model_key: str, x_BLD: Tensor, rope: Rope | None, mask: Mask, cache: AnyCache | None) -> Tensor:
         assert model_key  # torch.compile guards what is read: one model never runs another one's code
@@ -55,9 +57,16 @@ class CompiledLayers(nn.Module):
         return self.compiled(self.model_key, x_BLD, rope, mask, cache.part(self.first, len(self.layers)))
 
 
-def region_size(n_layer: int) -> int:
-    """Layers per region: the largest divisor of `n_layer` up to `MOST_LAYERS`, so that all regions are alike."""
-    return max(size for size in range(1, MOST_LAYERS + 1) if n_layer % size == 0)
+def options_of(mode: str) -> dict[str, str | int | bool | Callable[..., object]]:
+    """Our options and those that a mode stands for; torch.compile takes either a mode or options."""
+    from torch._inductor import list_mode_options
+
+    return {**list_mode_options(mode), **OPTIONS}
+
+
+def region_size(n_layer: int, most: int = MOST_LAYERS) -> int:
+    """Layers per region: the largest divisor of `n_layer` up to `most`, so that all regions are alike."""
+    return max(size for size in range(1, most + 1) if n_layer % size == 0)
 
 
 class CompileWatch:
@@ -90,6 +99,26 @@ class Compile(Fusion):
         "most of Python's time. Costs seconds to minutes before the first step."
     )
     part_of_all = False
+    options = (
+        LeverOption(
+            name="mode",
+            title="mode",
+            kind="choice",
+            choices=MODES,
+            default="default",
+            summary="max-autotune times several kernels for each product and takes the quickest, and compiles longer; "
+            "reduce-overhead replays CUDA graphs and needs a GPU, as does max-autotune without `-no-cudagraphs`.",
+        ),
+        LeverOption(
+            name="layers",
+            title="layers per region",
+            kind="whole",
+            default=MOST_LAYERS,
+            least=1,
+            most=64,
+            summary="At most so many layers are compiled as one piece: more of them run quicker and compile longer.",
+        ),
+    )
 
     def machine_reason(self, context: LeverContext) -> str | None:
         if context.machine.device == "cpu" and context.machine.compiler is None:
@@ -99,6 +128,9 @@ class Compile(Fusion):
             )
         if context.machine.device == "cuda" and find_spec("triton") is None:
             return "torch.compile needs Triton to generate kernels for a GPU, and it is not installed."
+        mode = self.settings(context)["mode"]
+        if context.machine.device == "cpu" and mode in CUDA_GRAPH_MODES:
+            return f"The mode {mode} replays CUDA graphs, which a CPU does not have. Take {' or '.join(MODES[:2])}."
         return None
 
     def apply(self, model: GPT, context: LeverContext) -> None:
@@ -110,14 +142,16 @@ class Compile(Fusion):
         if not context.training:
             replace_modules(model, lambda module: row_linear(module) if type(module) is nn.Linear else None)
         layers = blocks_of(model)
-        size = region_size(len(layers))
+        values = self.settings(context)
+        size = region_size(len(layers), int(values["layers"]))
         model_key = uuid.uuid4().hex
         model.blocks = nn.ModuleList(
-            CompiledLayers(layers[first : first + size], first, model_key) for first in range(0, len(layers), size)
+            CompiledLayers(layers[first : first + size], first, model_key, str(values["mode"]))
+            for first in range(0, len(layers), size)
         )
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
-        del context
+        mode = self.settings(context)["mode"]
         regions = facts.counters.get("compiled_regions", 0.0)
         generated = facts.calls_per_step(lambda kernel: _is_generated(kernel.name))
         if not regions:
@@ -128,7 +162,8 @@ class Compile(Fusion):
             )
         breaks = facts.counters.get("graph_breaks", 0.0)
         source = f"from {regions:.0f} compiled regions, {breaks:.0f} graph breaks"
-        return self.shown(f"{generated:.0f} generated kernels per step {source}.")
+        how = "" if mode == "default" else f", mode {mode}"
+        return self.shown(f"{generated:.0f} generated kernels per step {source}{how}.")
 
 
 def _is_generated(name: str) -> bool:

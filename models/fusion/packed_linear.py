@@ -15,6 +15,8 @@ LEAST_VALUES = 1 << 17
 PACKED_OPS = ("mkldnn::_linear_pointwise", "mkl::_mkl_linear")
 PLAIN_FORMATS = ("fp32", "tf32", "bf16", "fp16")
 """Recipes that leave the linear layers as they are; the others replace them."""
+_CHECKED_ROWS = 4
+"""Rows that stand for a step of speculative decoding."""
 _PREFILL_ROWS = 256
 """Rows that stand for a prefill when kernels are compared; with that many, the exact number hardly matters."""
 
@@ -48,8 +50,13 @@ class PackedLinear(Fusion):
 
     def apply(self, model: GPT, context: LeverContext) -> None:
         decoding = context.workload in ("decode", "generate") and context.kv_cache != "none"
-        rows = context.batch * (1 if decoding else _PREFILL_ROWS)
-        kernels = ("onednn", "mkl", "plain") if context.precision == "fp32" and decoding else ("onednn", "plain")
+        guessing = context.speculation != "none"  # each step checks another number of guesses
+        rows = context.batch * (_CHECKED_ROWS if decoding and guessing else 1 if decoding else _PREFILL_ROWS)
+        kernels = (
+            ("onednn", "mkl", "plain")
+            if context.precision == "fp32" and decoding and not guessing
+            else ("onednn", "plain")
+        )
 
         def make(module: nn.Module) -> nn.Module | None:
             if not isinstance(module, nn.Linear) or module.weight.numel() < LEAST_VALUES:

@@ -7,12 +7,13 @@ import torch
 
 from gptscope.models.decoding.session import DecodeSession
 from gptscope.models.fusion import FUSIONS
-from gptscope.models.fusion.compile import region_size
-from gptscope.models.levers import Evidence, KernelFact, LeverContext, Machine, ProfileFacts
+from gptscope.models.fusion.compile import CUDA_GRAPH_MODES, MODES, OPTIONS, options_of, region_size
+from gptscope.models.levers import Evidence, KernelFact, LeverContext, LeverError, Machine, ProfileFacts
 from gptscope.models.prepare import PreparedModel
 from gptscope.models.training import TrainStep
 
 Prepare = Callable[..., PreparedModel]
+ONE_LAYER = {"compile": {"layers": 1}}
 pytestmark = pytest.mark.filterwarnings(
     # torch's compiler itself uses what torch has deprecated, and looks at the gradient of a region's input
     "ignore::DeprecationWarning",
@@ -88,9 +89,8 @@ def test_decoding_stops_compiling_after_the_first_steps(
 
 
 @pytest.mark.usefixtures("trace_only")
-def test_all_layers_share_one_region(prepared: Prepare, text_BL: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gptscope.models.fusion.compile.MOST_LAYERS", 1)
-    model = prepared("llama", "compile", kv_cache="static")
+def test_all_layers_share_one_region(prepared: Prepare, text_BL: torch.Tensor) -> None:
+    model = prepared("llama", "compile", kv_cache="static", options=ONE_LAYER)
     assert len(model.model.blocks) == 2
     _, regions = greedy(model, text_BL, 4)
     assert regions[-1] == 2, "not four: the second layer runs the first one's code"
@@ -107,13 +107,10 @@ def test_models_of_the_same_sizes_never_run_each_others_code(prepared: Prepare, 
 
 @pytest.mark.usefixtures("trace_only", "pack_everything")
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_packed_weights_take_part_in_the_shared_region(
-    family: str, prepared: Prepare, text_BL: torch.Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gptscope.models.fusion.compile.MOST_LAYERS", 1)
+def test_packed_weights_take_part_in_the_shared_region(family: str, prepared: Prepare, text_BL: torch.Tensor) -> None:
     fusions = ("attention", "qkv", "mlp", "norm", "packed_linear")
     expected, _ = greedy(prepared(family, kv_cache="static"), text_BL, 6)
-    found, regions = greedy(prepared(family, *fusions, "compile", kv_cache="static"), text_BL, 6)
+    found, regions = greedy(prepared(family, *fusions, "compile", kv_cache="static", options=ONE_LAYER), text_BL, 6)
     assert torch.equal(found, expected)
     assert regions[-1] == 2, "the second layer runs the first one's code, with its own weights"
 
@@ -146,6 +143,42 @@ def test_generated_code_decodes_the_same_and_shows_in_a_profile(
         session.step()
     close = torch.cosine_similarity(sessions[0].logits_BV.float(), sessions[1].logits_BV.float())
     assert close.item() > 0.999
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_are_turned_into_options_beside_ours(mode: str) -> None:
+    options = options_of(mode)
+    assert options.items() >= OPTIONS.items()
+    assert options.get("max_autotune", False) == mode.startswith("max-autotune")
+    assert options.get("triton.cudagraphs", False) == (mode in CUDA_GRAPH_MODES)
+
+
+@pytest.mark.parametrize("mode", CUDA_GRAPH_MODES)
+def test_modes_that_need_a_gpu_are_refused_on_a_cpu(mode: str, prepared: Prepare) -> None:
+    with pytest.raises(LeverError, match=f"The mode {mode} replays CUDA graphs, which a CPU does not have"):
+        prepared("llama", "compile", options={"compile": {"mode": mode}})
+
+
+@pytest.mark.usefixtures("trace_only")
+def test_a_place_that_cannot_be_traced_is_counted_as_a_break(prepared: Prepare, text_BL: torch.Tensor) -> None:
+    model = prepared("llama", "compile")
+    for layers in model.model.blocks:
+        for layer in layers.layers:
+            layer.mlp = Untraceable(layer.mlp)
+    model.logits(text_BL)
+    assert model.graph_breaks > 0
+
+
+class Untraceable(torch.nn.Module):
+    """Leaves the compiled code in its middle."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return self.inner(x)
 
 
 @pytest.mark.parametrize(("layers", "size"), [(1, 1), (2, 2), (12, 6), (22, 2), (24, 8), (30, 6), (31, 1), (36, 6)])
