@@ -103,6 +103,8 @@ def _parents(depth: Int64, long: npt.NDArray[np.bool_]) -> Int64:
     # Sorted by depth, then position: the parent is the last of the level above that comes before the row.
     key = depth * size + position
     candidates = np.sort(key[long])
+    if not candidates.size:
+        return np.full(size, -1, dtype=np.int64)
     found = np.searchsorted(candidates, key - size) - 1
     parent = np.where(found >= 0, candidates[np.maximum(found, 0)], -1)
     fits = (found >= 0) & (depth > 0) & (parent // size == depth - 1)
