@@ -240,7 +240,7 @@ def sentences(record: Record) -> list[tuple[str, Literal["info", "warning", "err
             return [(f"Profiled {record.steps} steps, {fmt.ratio(record.overhead)} of the unprofiled time", "info")]
         case EvidenceReport():
             return [
-                (f"{i.lever} is not in effect: {i.sentence}", "warning") for i in record.items if i.in_effect is False
+                (f"{i.lever} is not in effect: {i.sentence}", "error") for i in record.items if i.in_effect is False
             ]
         case Peaks():
             said = "reused" if record.reused else "measured"

@@ -65,7 +65,7 @@ def _perplexity(quality: Quality) -> QualityCard:
     if change is None:
         note = _why(quality, "perplexity")
     elif error is not None:
-        note += ", standard error" if real else ", within the error"
+        note += ", ± one standard error" if real else ", within the error"
     return QualityCard(
         key="perplexity",
         title="Perplexity",
@@ -103,7 +103,7 @@ def _agreement(quality: Quality) -> QualityCard:
     note = _why(quality, "top1_agreement")
     if share is not None and quality.tokens:
         error = math.sqrt(max(share * (1 - share), 0.0) / quality.tokens)
-        note = f"± {fmt.number(100 * error)} of all tokens" if error else "the same choice at every token"
+        note = f"± {100 * error:.2g} %, one standard error" if error else "the same choice at every token"
     value = fmt.number(100 * share) if share is not None else fmt.unknown()
     if share is not None and 0.99 < share < 1:
         value = fmt.fixed(min(100 * share, 99.99), 2)  # not 100 while one token differs

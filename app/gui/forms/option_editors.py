@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QLineEdit, QSpinBox, QWidget
 
 from gptscope.app.gui.theme import Theme
@@ -17,6 +18,20 @@ _STEPS = 20
 """A number's arrows divide its range into so many steps."""
 
 
+class _WholeBox(QSpinBox):
+    """Scrolling the dock must not change what the pointer happens to pass."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class _NumberBox(QDoubleSpinBox):
+    """As above."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
 def make_editor(field: OptionField, name: str, theme: Theme, changed: Callable[[OptionValue], object]) -> QWidget:
     """An editor that shows nothing yet; `name` is its accessible name."""
     editor: QWidget
@@ -28,12 +43,12 @@ def make_editor(field: OptionField, name: str, theme: Theme, changed: Callable[[
         editor = Switch("", theme)
         editor.clicked.connect(lambda on: changed(bool(on)))
     elif field.kind == "whole":
-        editor = QSpinBox()
+        editor = _WholeBox()
         editor.setRange(round(max(field.least, -_LARGEST_WHOLE)), round(min(field.most, _LARGEST_WHOLE)))
         editor.setKeyboardTracking(False)
         editor.valueChanged.connect(lambda value: changed(int(value)))
     elif field.kind == "number":
-        editor = QDoubleSpinBox()
+        editor = _NumberBox()
         editor.setRange(field.least, field.most)
         editor.setDecimals(3)
         editor.setSingleStep(min((field.most - field.least) / _STEPS, 1.0))
@@ -46,6 +61,7 @@ def make_editor(field: OptionField, name: str, theme: Theme, changed: Callable[[
     editor.setAccessibleName(name)
     editor.setAccessibleDescription(field.tip)
     editor.setToolTip(field.tip)
+    editor.setMinimumWidth(48)  # a spin box would ask for the width of its largest number
     editor.setFixedHeight(24 if field.kind == "switch" else 28)
     editor.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     return editor

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QStandardItemModel
+from PySide6.QtGui import QStandardItemModel, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy
 
 from gptscope.app.gui.widgets.segmented import Segment
@@ -54,6 +54,6 @@ class ChoiceCombo(QComboBox):
             self.setToolTip(self._shown[index].reason or self._shown[index].tip)
             self.setAccessibleDescription(self._shown[index].reason or self._shown[index].tip)
 
-    def wheelEvent(self, event: object) -> None:
+    def wheelEvent(self, event: QWheelEvent) -> None:
         """Scrolling the dock must not change what the pointer happens to pass."""
-        event.ignore()  # type: ignore[attr-defined]
+        event.ignore()

@@ -37,7 +37,8 @@ def build(chosen: LayerErrors | None, name: str, others: Sequence[tuple[str, Lay
 def _line(errors: LayerErrors, name: str, role: Role) -> Line:
     ys = [math.nan if value is None else value for value in errors.stream_sqnr_db]
     known = [y for y in ys if math.isfinite(y)]
-    label = f"{name} {fmt.number(known[-1])} dB" if known else ""
+    whose = "" if role == "current" else f"{name.partition(',')[0]} "
+    label = f"{whose}{fmt.number(known[-1])} dB" if known else ""
     return Line(name=name, x=floats(range(len(ys))), y=floats(ys), role=role, end_label=label)
 
 

@@ -7,6 +7,8 @@ from gptscope.app.viewmodels.chart_data import Axis, ChartData, Line, floats
 from gptscope.app.viewmodels.output_records import ScaleCourse
 from gptscope.app.viewmodels.scales import linear_axis, log_axis
 
+LABELS_APART = 0.12
+ONE_SIZE = 20.0
 EMPTY = "Appears when a run with an FP8 or narrower recipe has recorded its scales."
 ZERO = "This tensor was zero at every step."
 TENSORS = {"input": "input", "weight": "weight", "grad": "gradient"}
@@ -40,17 +42,35 @@ def build(course: ScaleCourse | None) -> ChartData:
         return ChartData(x_axis=nothing, y_axis=nothing, empty=ZERO)
     count = clipped(course)
     x = floats(course.steps)
+    axis = _axis(min(values), max(values))
+    ends = [
+        next((v for v in reversed(line) if math.isfinite(v) and v > 0), max(values)) for line in (course.amax, limits)
+    ]
+    apart = abs(axis.position(ends[0]) - axis.position(ends[1])) > LABELS_APART
     return ChartData(
         x_axis=linear_axis(
             course.steps[0], max(course.steps[-1], course.steps[0] + 1), wanted=6, exact=True, title="step"
         ),
-        y_axis=log_axis(min(values), max(values), title="magnitude"),
+        y_axis=axis,
         lines=(
-            Line(name="largest that the scale holds", x=x, y=floats(limits), role="baseline", end_label="scale holds"),
+            Line(
+                name="largest that the scale holds",
+                x=x,
+                y=floats(limits),
+                role="baseline",
+                end_label="scale holds" if apart else "",
+            ),
             Line(name="amax", x=x, y=floats(course.amax), role="current", end_label="amax"),
         ),
         summary=f"{course.layer}, {TENSORS.get(course.tensor, course.tensor)}: clipped at {count} of {len(x)} steps.",
     )
+
+
+def _axis(low: float, high: float) -> Axis:
+    """From zero while everything is of one size, else in decades."""
+    if high < ONE_SIZE * low:
+        return linear_axis(0.0, 1.1 * high, wanted=3, title="magnitude")
+    return log_axis(low, high, title="magnitude")
 
 
 def read_out(chart: ChartData, x: float) -> str:

@@ -185,7 +185,7 @@ def test_events_tell_what_happened_in_order_with_their_level(fused: ExperimentVi
     assert any(text.startswith("Loaded SmolLM2-135M in 1.90 s") for text in texts)
     levels = {event.text: event.level for event in fused.events}
     assert levels["Slice 4 not counted: other processes used 38 % of a core"] == "warning"
-    assert levels["norm is not in effect: no fused kernel ran"] == "warning"
+    assert levels["norm is not in effect: no fused kernel ran"] == "error"
     assert texts[-1] == "Finished"
 
 
