@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.trace.events import decode_args
+from gptscope.profiling.trace.events import BROKEN, decode_args
 from gptscope.profiling.trace.health import TraceError
 from gptscope.profiling.trace.repair import args_one_by_one
 from gptscope.profiling.trace.source import read_range
@@ -51,5 +50,5 @@ class ArgsReader:
             return []
         try:
             return [event.args for event in decode_args(b"[" + text.strip(_BETWEEN) + b"]")]
-        except msgspec.DecodeError:
+        except BROKEN:
             return args_one_by_one(text)

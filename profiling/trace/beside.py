@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from gptscope.profiling.trace.events import Event, decode_args
+from gptscope.profiling.trace.events import BROKEN, Event, decode_args
 from gptscope.profiling.trace.growing import Columns, Interner
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
@@ -86,6 +86,16 @@ class BesideBuilder:
         except TypeError:  # a list or an object where an id belongs
             return self._tracks[str(event.pid), str(event.tid)]
 
+    def _text_numbers(self, idents: list[Any]) -> list[int]:
+        """Numbers for ids that are no numbers of 64 bits: below zero."""
+        return [i if type(i) is int and i in _INT64 else -1 - self._text_ids[str(i)] for i in idents]
+
+    def _track_numbers(self, rows: Sequence[Event]) -> npt.NDArray[np.int32]:
+        try:
+            return self._tracks.numbers(((e.pid, e.tid) for e in rows), len(rows))
+        except TypeError:  # a list or an object where an id belongs
+            return np.array([self._track(e) for e in rows], dtype=np.int32)
+
     def _add_metadata(self, rows: Sequence[Event]) -> None:
         for event in rows:
             args, what = event.args, event.name
@@ -99,12 +109,15 @@ class BesideBuilder:
                 self._sort_indices[key] = args.sort_index
 
     def _add_flows(self, phase: str, rows: Sequence[Event], time: Any) -> None:
-        numbers = [e.id if type(e.id) is int and e.id in _INT64 else -1 - self._text_ids[str(e.id)] for e in rows]
+        idents = [e.id for e in rows]
         categories, flows = self._flow_categories, self._flows
-        flows.append_narrow("ident", numbers, 0)
-        flows.append("category", np.array([categories[e.cat or e.name] for e in rows], dtype=np.int16))
+        try:
+            flows.append_narrow("ident", idents if set(map(type, idents)) == {int} else self._text_numbers(idents), 0)
+        except OverflowError:
+            flows.append_narrow("ident", self._text_numbers(idents), 0)
+        flows.append("category", categories.numbers((e.cat or e.name for e in rows), len(rows), np.int16))
         flows.append("begins", np.full(len(rows), phase == "s", dtype=np.bool_))
-        flows.append("track", np.array([self._track(e) for e in rows], dtype=np.int32))
+        flows.append("track", self._track_numbers(rows))
         flows.append("time_ns", time)
 
     def _add_instants(self, rows: Sequence[Event], time: Any, place: Any) -> None:
@@ -127,7 +140,7 @@ class BesideBuilder:
         """The values of counters stand in `args` under names of their own, so the piece is read again for them."""
         try:
             events = decode_args(text) if text else []
-        except msgspec.DecodeError:
+        except BROKEN:
             events = []
         if not events:
             self._health.add("ignored", "counters in a damaged part of the file", count=len(rows))

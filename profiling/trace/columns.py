@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,20 @@ import numpy.typing as npt
 
 from gptscope.profiling.trace.args import ArgsReader, Pieces
 from gptscope.profiling.trace.beside import BesideBuilder
-from gptscope.profiling.trace.events import Args, Event
+from gptscope.profiling.trace.events import TEXT_ARGS, Args, Event
 from gptscope.profiling.trace.growing import Columns, Interner, NameInterner, narrow
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
+from gptscope.profiling.trace.recorded import SEPARATOR, RecordedInterner
 from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, Trace, Track
 from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
 _NO_ARGS = Args()
+_NOTHING = _NO_ARGS.shapes
+_PHASE, _NAME, _CATEGORY, _PID, _TID = (attrgetter(name) for name in ("ph", "name", "cat", "pid", "tid"))
+_START, _DURATION, _COLLECTIVE = attrgetter("ts"), attrgetter("dur"), attrgetter("collective")
 _INT64 = range(-(2**63), 2**63)
 _HOUR_NS = 3_600_000_000_000
-_MOST_TEXT = 1 << 16
-"""Bytes of recorded shapes; longer ones are of no operator."""
 _INTEGERS = {
     "correlation": 0,
     "sequence": -1,
@@ -29,8 +33,6 @@ _INTEGERS = {
     "device": -1,
     "stream": -1,
     "moved_bytes": -1,
-    "python_id": -1,
-    "python_parent": -1,
 }
 _IDS = frozenset({"correlation", "external_id"})
 _HUGE_FROM = -(2**62)
@@ -46,7 +48,7 @@ class ColumnBuilder:
     def __init__(self, health: HealthReport) -> None:
         self._health = health
         self._names, self._categories, self._tracks = NameInterner(health), Interner(), Interner()
-        self._texts = Interner(b"")
+        self._recorded = RecordedInterner()
         self._slices, self._ends = Columns(), Columns()
         self._beside = BesideBuilder(health, self._names, self._categories, self._tracks)
         self._groups, self._huge_ids = Interner(), Interner()
@@ -73,13 +75,17 @@ class ColumnBuilder:
         first = self.event_count
         self.event_count += len(events)
         self._pieces.append((offset, size, first))
-        phases = [e.ph for e in events]
-        found = Counter(phases)
+        if not events:
+            return
+        phases = list(map(_PHASE, events))
+        found = {"X": len(phases)} if phases.count("X") == len(phases) else Counter(phases)
         self.phases.update(found)
         digits = Digits(text)
         for phase in found:
-            places = None if len(found) == 1 else [i for i, p in enumerate(phases) if p == phase]
-            rows = events if places is None else [events[i] for i in places]
+            places, rows = None, events
+            if len(found) > 1:
+                fits = list(map(phase.__eq__, phases))
+                places, rows = list(compress(range(len(phases)), fits)), list(compress(events, fits))
             if phase == "X":
                 self._add_slices(rows, places, digits, first)
             elif phase in _THREAD_ENDS or phase in _ASYNC_ENDS:
@@ -88,8 +94,8 @@ class ColumnBuilder:
                 self._beside.add(phase, rows, places, digits, first, text)
 
     def _add_slices(self, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int) -> None:
-        start = exact_ns([e.ts for e in rows], digits, places, "ts")
-        duration = exact_ns([e.dur for e in rows], digits, places, "dur")
+        start = exact_ns(list(map(_START, rows)), digits, places, "ts")
+        duration = exact_ns(list(map(_DURATION, rows)), digits, places, "dur")
         place = first + (np.arange(len(rows)) if places is None else np.array(places))
         timeless = start == MISSING_NS
         if timeless.any():
@@ -103,34 +109,40 @@ class ColumnBuilder:
         slices.append("start_ns", start)
         slices.append("duration_ns", narrow(duration))
         slices.append("place", place.astype(np.uint32))
-        names, categories = self._names, self._categories
-        slices.append("name", np.array([names[e.name] for e in rows], dtype=np.int32))
-        slices.append("category", np.array([categories[e.cat] for e in rows], dtype=np.int32))
+        slices.append("name", self._names.numbers(map(_NAME, rows), len(rows)))
+        slices.append("category", self._categories.numbers(map(_CATEGORY, rows), len(rows)))
         slices.append("track", self._track_numbers(rows))
         self._append_args([e.args or _NO_ARGS for e in rows])
 
     def _track_numbers(self, rows: Sequence[Event]) -> Int32:
         tracks = self._tracks
+        pids, tids = list(map(_PID, rows)), list(map(_TID, rows))
         try:
-            return np.array([tracks[e.pid, e.tid] for e in rows], dtype=np.int32)
+            if pids.count(pids[0]) == tids.count(tids[0]) == len(rows):
+                return np.full(len(rows), tracks[pids[0], tids[0]], dtype=np.int32)
+            return tracks.numbers(zip(pids, tids, strict=True), len(rows))
         except TypeError:  # a list or an object where an id belongs
-            return np.array([tracks[hashable(e.pid), hashable(e.tid)] for e in rows], dtype=np.int32)
+            return tracks.numbers(((hashable(e.pid), hashable(e.tid)) for e in rows), len(rows))
 
     def _append_args(self, args: list[Args]) -> None:
-        texts, slices = self._texts, self._slices
-        for name in ("shapes", "types", "values"):
-            raw = [getattr(a, name) for a in args]
-            numbers = [texts[bytes(r)] if len(bytes(r)) <= _MOST_TEXT else 0 for r in raw] if any(raw) else []
-            slices.append(name, narrow(np.array(numbers or [0] * len(args), dtype=np.int64)))
-        collectives = [a.collective for a in args]
-        if collectives.count(None) == len(args):
-            slices.append("collective", np.zeros(len(args), dtype=np.int8))
+        slices, size = self._slices, len(args)
+        recorded = [list(map(attrgetter(name), args)) for name in TEXT_ARGS]
+        if all(raw.count(_NOTHING) == size for raw in recorded):
+            slices.append("recorded", np.zeros(size, dtype=np.int8))
         else:
-            numbers = [texts[c.encode(errors="replace")] if c else 0 for c in collectives]
-            slices.append("collective", narrow(np.array(numbers, dtype=np.int64)))
+            # One look-up for the three of them; no JSON holds the separator.
+            numbers = self._recorded.numbers(map(SEPARATOR.join, zip(*recorded, strict=True)), size, np.int64)
+            slices.append("recorded", narrow(numbers))
+        collectives = list(map(_COLLECTIVE, args))
+        if collectives.count(None) == size:
+            slices.append("collective", np.zeros(size, dtype=np.int8))
+        else:
+            texts = self._recorded.texts
+            encoded = [c.encode(errors="replace") if c else b"" for c in collectives]
+            slices.append("collective", narrow(texts.numbers(encoded, size, np.int64)))
         self._append_integers("external_id", [a.external_id or a.old_external_id for a in args], 0)
         for name, missing in _INTEGERS.items():
-            self._append_integers(name, [getattr(a, name) for a in args], missing)
+            self._append_integers(name, list(map(attrgetter(name), args)), missing)
 
     def _append_integers(self, name: str, values: list[int], missing: int) -> None:
         try:
@@ -197,7 +209,7 @@ class ColumnBuilder:
         slices.append("place", place[order][begin])
         for name in ("name", "category", "track"):
             slices.append(name, taken[name][begin])
-        for name in ("shapes", "types", "values", "collective", "external_id"):
+        for name in ("recorded", "collective", "external_id"):
             slices.append(name, np.zeros(size, dtype=np.int8))
         for name, missing in _INTEGERS.items():
             slices.append(name, np.full(size, missing, dtype=np.int8))
@@ -230,12 +242,13 @@ class ColumnBuilder:
         )
         device = _devices(slices.take("device", keep), categories, category, tracks, track)
         beside = self._beside.build()
+        recorded = self._recorded.columns(slices.take("recorded", keep))
         names = ("correlation", "external_id", "sequence", "forward_thread", "stream", "moved_bytes")
         return Trace(
             names=self._names.values_in_order,
             categories=categories,
             tracks=tracks,
-            texts=self._texts.values_in_order,
+            texts=self._recorded.texts.values_in_order,
             name=slices.take("name", keep, type_=np.int32),
             category=category,
             track=track,
@@ -244,8 +257,8 @@ class ColumnBuilder:
             unfinished=unfinished,
             device=device,
             place=slices.take("place", keep),
-            **{name: slices.take(name, keep) for name in (*names, "python_id", "python_parent", "collective")},
-            **{name: slices.take(name, keep, type_=np.int32) for name in ("shapes", "types", "values")},
+            **{name: slices.take(name, keep) for name in (*names, "collective")},
+            **dict(zip(TEXT_ARGS, recorded, strict=True)),
             instants=beside.instants,
             counters=beside.counters,
             flows=beside.flows,

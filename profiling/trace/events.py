@@ -19,8 +19,6 @@ class Args(msgspec.Struct, gc=False):
     device: int = -1
     stream: int = -1
     moved_bytes: int = msgspec.field(name="bytes", default=-1)
-    python_id: int = msgspec.field(name="Python id", default=-1)
-    python_parent: int = msgspec.field(name="Python parent id", default=-1)
     collective: str | None = msgspec.field(name="Collective name", default=None)
     memory_bytes: int = msgspec.field(name="Bytes", default=0)
     allocated: int = msgspec.field(name="Total Allocated", default=-1)
@@ -88,8 +86,6 @@ class LooseArgs(msgspec.Struct, gc=False):
     device: Any = None
     stream: Any = None
     moved_bytes: Any = msgspec.field(name="bytes", default=None)
-    python_id: Any = msgspec.field(name="Python id", default=None)
-    python_parent: Any = msgspec.field(name="Python parent id", default=None)
     collective: Any = msgspec.field(name="Collective name", default=None)
     memory_bytes: Any = msgspec.field(name="Bytes", default=None)
     allocated: Any = msgspec.field(name="Total Allocated", default=None)
@@ -112,8 +108,6 @@ INTEGER_ARGS: dict[str, int] = {
     "device": -1,
     "stream": -1,
     "moved_bytes": -1,
-    "python_id": -1,
-    "python_parent": -1,
     "memory_bytes": 0,
     "allocated": -1,
     "reserved": -1,
@@ -122,6 +116,9 @@ INTEGER_ARGS: dict[str, int] = {
 }
 """Fields of `Args` that are whole numbers, with what stands for a missing one."""
 TEXT_ARGS = ("shapes", "types", "values")
+
+BROKEN = (msgspec.DecodeError, RecursionError)
+"""What decoding raises for text that is not good JSON of the wanted kind, or nested beyond all measure."""
 
 decode_events = msgspec.json.Decoder(list[Event]).decode
 decode_loose_events = msgspec.json.Decoder(list[LooseEvent]).decode

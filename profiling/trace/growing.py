@@ -10,7 +10,7 @@ from gptscope.profiling.trace.health import HealthReport
 
 MOST_NAME = 32768
 """Longer names and texts are cut: no name is so long, and a file full of them would fill the memory."""
-_TYPES = (np.int8, np.int16, np.int32, np.int64)
+_TYPES = tuple((kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int8, np.int16, np.int32))
 
 
 class Interner(dict[Any, int]):
@@ -26,6 +26,10 @@ class Interner(dict[Any, int]):
         number = self[value] = len(self.values_in_order)
         self.values_in_order.append(value)
         return number
+
+    def numbers(self, values: Iterable[Any], count: int, type_: type = np.int32) -> npt.NDArray[Any]:
+        """Numbers of many values."""
+        return np.fromiter(map(self.__getitem__, values), dtype=type_, count=count)
 
 
 class NameInterner(Interner):
@@ -97,13 +101,7 @@ def narrow(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     if not values.size:
         return values
     low, high = int(values.min()), int(values.max())
-    for kind in _TYPES:
-        limits = np.iinfo(kind)
-        if limits.min <= low and high <= limits.max:
+    for kind, lowest, highest in _TYPES:
+        if lowest <= low and high <= highest:
             return values.astype(kind)
     return values
-
-
-def numbers_of(interner: Interner, values: Iterable[Any], type_: type = np.int32) -> npt.NDArray[Any]:
-    """Numbers of many values."""
-    return np.array([interner[v] for v in values], dtype=type_)

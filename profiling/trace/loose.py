@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from gptscope.profiling.trace.events import (
+    BROKEN,
     INTEGER_ARGS,
     TEXT_ARGS,
     Args,
@@ -51,7 +52,7 @@ def _usual_args(raw: msgspec.Raw, offset: int, health: HealthReport) -> Args | N
         return None
     try:
         loose = decode_loose_args(raw)
-    except msgspec.DecodeError:
+    except BROKEN:
         message = "an event has arguments of unusual types; they are left out"
         health.add("repaired", message, byte_offset=offset)
         return None

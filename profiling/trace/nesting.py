@@ -37,7 +37,7 @@ def nest(trace: Trace) -> Nesting:
 
     Backward operators carry the sequence number of the forward operator that asked for them, and get its module.
     """
-    is_op = trace.operators() & ~trace.unfinished
+    is_op = trace.operators() & ~trace.unfinished  # a copy
     of_module = trace.named_like(MODULE_PREFIX) | (
         trace.named_like(PYTHON_MODULE_PREFIX) & trace.in_categories("python_function")
     )

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gptscope.profiling.trace.columns import ColumnBuilder
+from gptscope.profiling.trace.events import BROKEN
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.repair import mend
 from gptscope.profiling.trace.source import TraceText
@@ -50,7 +51,7 @@ def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:
     text = stream.head + b"]" + stream.tail
     try:
         value = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except BROKEN as error:
         if any(note.kind == "truncated" for note in health.notes()):
             return {}
         in_tail = _valid_so_far(stream.head)
@@ -68,6 +69,6 @@ def _valid_so_far(head: bytes) -> bool:
     """Whether the text before the events is good JSON when the events are left out."""
     try:
         msgspec.json.decode(head + b"]" + b"}" * max(1, head.count(b"{") - head.count(b"}")))
-    except msgspec.DecodeError:
+    except BROKEN:
         return False
     return True

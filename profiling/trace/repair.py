@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gptscope.profiling.trace.events import (
+    BROKEN,
     Event,
     LooseEvent,
     decode_loose_event,
@@ -111,7 +112,7 @@ def _readable(text: bytes, offset: int, health: HealthReport) -> tuple[LooseEven
     """One event, mended when it must be, and the text that it was read from."""
     try:
         return decode_loose_event(text), text
-    except msgspec.DecodeError:
+    except BROKEN:
         pass  # also where a number is larger than any double
     mended = mend(text, offset, health)
     if mended is None:
@@ -119,7 +120,7 @@ def _readable(text: bytes, offset: int, health: HealthReport) -> tuple[LooseEven
         return None
     try:
         return decode_loose_event(mended), mended
-    except msgspec.DecodeError:
+    except BROKEN:
         health.add("skipped", "an event is not a JSON object", byte_offset=offset)
         return None
 
@@ -149,7 +150,7 @@ def mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:
         value = json.loads(readable, strict=False)
         if any(ord(character) < 32 for character in readable.replace("\n", "").replace("\t", "").replace("\r", "")):
             health.add("repaired", "a control character stands inside a text", byte_offset=offset)
-    except ValueError:
+    except (ValueError, RecursionError):
         escaped = _BAD_ESCAPE.sub(lambda match: "\\" + match.group(0), readable)
         if escaped != readable:
             health.add("repaired", "a backslash does not start a valid escape", byte_offset=offset)
@@ -158,6 +159,6 @@ def mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:
             health.add("repaired", "a number is nan, inf or N/A", byte_offset=offset)
         try:
             value = json.loads(numbered, strict=False)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return msgspec.json.encode(value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gptscope.profiling.trace.events import Event, decode_events, decode_loose_events
+from gptscope.profiling.trace.events import BROKEN, Event, decode_events, decode_loose_events
 from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.loose import usual_event
 from gptscope.profiling.trace.repair import walk_events
@@ -53,16 +53,22 @@ class EventStream:
 
     def __iter__(self) -> Iterator[Piece]:
         rest = self._find_events()
-        for block in self._blocks:
-            rest = self._after(rest + block)
-            cut = _last_boundary(rest)
+        for fresh in self._blocks:
+            if self._ended:
+                self._keep_tail(fresh)
+                continue
+            block = fresh
+            cut = _last_boundary(block)
+            if cut is None:  # what an event needs to end may lie in the text before
+                block, rest = rest + block, b""
+                cut = _last_boundary(block)
             if cut is None:
-                if len(rest) <= _REST_LIMIT:
+                if len(block) <= _REST_LIMIT:
+                    rest = block
                     continue
-                cut = len(rest)  # a long tail, or one event after another without a comma: look at each
-            text, rest = rest[:cut], rest[cut:]
-            piece, unread = self._decode(text)
-            rest = self._after(unread + rest if unread else rest)
+                cut = len(block)  # a long tail, or one event after another without a comma: look at each
+            piece, unread = self._decode(rest, block, cut)
+            rest = self._after(unread + block[cut:])
             if len(rest) > _REST_LIMIT:
                 raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
             if piece.events:
@@ -100,19 +106,24 @@ class EventStream:
                 break
         raise TraceError(_refusal(self._name, text))
 
-    def _decode(self, piece: bytes) -> tuple[Piece, bytes]:
-        """The events of a piece, and what of it has to wait for more text."""
+    def _decode(self, rest: bytes, block: bytes, cut: int) -> tuple[Piece, bytes]:
+        """The events of `rest` and the first `cut` bytes of `block`, and what of it has to wait for more text."""
         offset = self._offset
-        text = b"".join((b"[", piece.rstrip(_BETWEEN), b"]"))
+        end = cut
+        while end and block[end - 1] in _BETWEEN:
+            end -= 1
+        text = b"".join((b"[", rest, memoryview(block)[:end], b"]"))  # copied once: it is most of the file
         try:
             events = self._decode_whole(text)
-        except msgspec.DecodeError:
+        except BROKEN:
+            piece = rest + block[:cut]
             walk = walk_events(piece, last=False, offset=offset, health=self._health)
             self._ended = walk.ended
             self._offset += walk.consumed
             return Piece(walk.events, b"", offset, walk.consumed), piece[walk.consumed :]
-        self._offset += len(piece)
-        return Piece(events, text, offset, len(piece)), b""
+        size = len(rest) + cut
+        self._offset += size
+        return Piece(events, text, offset, size), b""
 
     def _decode_whole(self, text: bytes) -> list[Event]:
         """Events of a list that is good JSON; `DecodeError` when it is not, or not of objects."""
@@ -133,7 +144,7 @@ class EventStream:
             try:
                 # Only the list's own closing bracket makes what lies before it a valid list of events.
                 events = self._decode_whole(text)
-            except msgspec.DecodeError:
+            except BROKEN:
                 continue
             self._ended = True
             self.tail, self.tail_offset = rest[position + 1 :], offset + position + 1

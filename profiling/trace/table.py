@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gptscope.profiling.trace.args import ArgsReader
+from gptscope.profiling.trace.events import BROKEN
 from gptscope.profiling.trace.health import HealthNote
 from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
 
@@ -71,8 +72,6 @@ class Trace:
     device: Integers
     stream: Integers
     moved_bytes: Integers
-    python_id: Integers
-    python_parent: Integers
     collective: Integers
     """Name of the collective that a kernel belongs to; text 0 is none."""
     shapes: Int32
@@ -136,9 +135,7 @@ class Trace:
 
     def launches(self) -> Bools:
         """Which rows are calls into a device's runtime or driver, of any vendor."""
-        return self._lookup(
-            np.array([c.endswith(("_runtime", "_driver")) for c in self.categories], dtype=bool), self.category
-        )
+        return self._launches
 
     def named_like(self, *prefixes: str) -> Bools:
         """Which rows have a name with one of these prefixes."""
@@ -153,7 +150,23 @@ class Trace:
 
     def gpu_work(self) -> Bools:
         """Which rows occupied a device."""
-        return self.in_categories(*GPU_CATEGORIES) & ~self.unfinished
+        return self._gpu_work
+
+    # Asked for again and again: kept, and never changed.
+
+    @cached_property
+    def _launches(self) -> Bools:
+        calls = [c.endswith(("_runtime", "_driver")) for c in self.categories]
+        return _frozen(self._lookup(np.array(calls, dtype=bool), self.category))
+
+    @cached_property
+    def _gpu_work(self) -> Bools:
+        return _frozen(self.in_categories(*GPU_CATEGORIES) & ~self.unfinished)
+
+    @cached_property
+    def _operators(self) -> Bools:
+        operators = self.in_categories("cpu_op") & ~self.named_like(STEP_PREFIX)
+        return _frozen(operators | self.named_like(GENERATED_PREFIX))
 
     def in_statistics(self) -> Bools:
         """Which rows are events of the program, not frames around the recording."""
@@ -164,7 +177,7 @@ class Trace:
 
         Profiler steps are not, though old traces file them there.
         """
-        return (self.in_categories("cpu_op") & ~self.named_like(STEP_PREFIX)) | self.named_like(GENERATED_PREFIX)
+        return self._operators
 
     def annotations(self) -> Bools:
         """Which rows are ranges that a program marked on the CPU: containers, not work."""
@@ -177,5 +190,10 @@ class Trace:
             return None
         try:
             return msgspec.json.decode(raw)
-        except msgspec.DecodeError:
+        except BROKEN:
             return None
+
+
+def _frozen(rows: Bools) -> Bools:
+    rows.flags.writeable = False
+    return rows

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.trace.events import EventTimes, decode_times, written
+from gptscope.profiling.trace.events import BROKEN, EventTimes, decode_times, written
 
 Int64 = npt.NDArray[np.int64]
 EXACT_DOUBLE_US = 2.0**43
@@ -36,7 +35,7 @@ class Digits:
         if self._events is None:
             try:
                 self._events = decode_times(self._text)
-            except msgspec.DecodeError:  # it was decoded before, so this cannot be; one by one is right in any case
+            except BROKEN:  # it was decoded before, so this cannot be; one by one is right in any case
                 self._text = b""
                 return None
         rows = self._events if events is None else [self._events[i] for i in events]
@@ -45,6 +44,17 @@ class Digits:
 
 def exact_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, field: str) -> Int64:
     """Nanoseconds of a column of times; missing or unusable ones become `MISSING_NS`."""
+    try:
+        floats = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # some are missing, or no numbers
+        return _unusual_ns(values, digits, events, field)
+    if floats.size and not (floats.max() < EXACT_DOUBLE_US and floats.min() > -EXACT_DOUBLE_US):
+        return _unusual_ns(values, digits, events, field)
+    whole = np.floor(floats)  # apart, because the product of all of it would be rounded once more
+    return whole.astype(np.int64) * 1000 + np.rint((floats - whole) * 1000.0).astype(np.int64)
+
+
+def _unusual_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, field: str) -> Int64:
     kinds = set(map(type, values))
     if type(None) in kinds and kinds <= {int, float, type(None)}:
         missing = np.array([v is None for v in values], dtype=bool)
@@ -57,14 +67,6 @@ def exact_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, fi
             whole = None
         if whole is not None and (not whole.size or (whole.max() < 9e15 and whole.min() > -9e15)):
             return _limited(whole * 1000)
-    elif kinds <= {int, float}:
-        try:
-            floats = np.array(values, dtype=np.float64)
-        except OverflowError:  # a whole number with hundreds of digits
-            floats = None
-        if floats is not None and floats.max() < EXACT_DOUBLE_US and floats.min() > -EXACT_DOUBLE_US:
-            whole = np.floor(floats)  # apart, because the product of all of it would be rounded once more
-            return whole.astype(np.int64) * 1000 + np.rint((floats - whole) * 1000.0).astype(np.int64)
     texts = digits.of(events, field) if float in kinds else None
     if texts is None:
         texts = [_text(v) for v in values]

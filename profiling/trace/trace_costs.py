@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.nested import above, nearest
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.op_costs import WRAPPERS, has_model, operator_cost
@@ -84,35 +85,23 @@ def _cost_rows(trace: Trace, nesting: Nesting, rows: Int64, n_bytes: Int64, flop
         return costed
     inputs = CallInputs(trace)
     list_types = _ListTypes(trace, nesting, inputs)
-    keys = np.stack([trace.name[rows], trace.shapes[rows], trace.types[rows], trace.values[rows]], axis=1)
-    calls, first, kind = distinct(keys)
+    groups = group_by(trace.name[rows], trace.shapes[rows], trace.types[rows], trace.values[rows])
     costs: list[Cost | None] = []
-    for place in first.tolist():
+    for place in groups.first.tolist():
         row = int(rows[place])
         name = trace.names[trace.name[row]]
         call = inputs.of(row, list_types.of(row) if name in _LISTS else None)
         costs.append(None if call is None else operator_cost(name, call, trace.parsed(int(trace.values[row]))))
-    assert len(costs) == calls
     some = np.array([c is not None for c in costs], dtype=bool)
     of_bytes = np.array([_known(c.bytes) if c else -1 for c in costs], dtype=np.int64)
     of_flops = np.array([_known(c.flops) if c else -1 for c in costs], dtype=np.int64)
-    n_bytes[rows], flops[rows], costed[rows] = of_bytes[kind], of_flops[kind], some[kind]
+    n_bytes[rows], flops[rows], costed[rows] = of_bytes[groups.of], of_flops[groups.of], some[groups.of]
     return costed
 
 
 def _known(number: int | None) -> int:
     """A count that fits into 64 bits; -1 for unknown, and for shapes that no memory holds."""
     return number if number is not None and 0 <= number < 2**62 else -1
-
-
-def distinct(keys: Int64) -> tuple[int, Int64, Int64]:
-    """Different rows of a matrix of keys: how many, the first place of each, and for every row its number."""
-    code = np.zeros(len(keys), dtype=np.int64)
-    for column in keys.T:
-        values, number = np.unique(column, return_inverse=True)
-        code = np.unique(code * len(values) + number, return_inverse=True)[1]
-    _, first, number = np.unique(code, return_index=True, return_inverse=True)
-    return len(first), first, number
 
 
 class _ListTypes:

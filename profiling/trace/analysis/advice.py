@@ -41,13 +41,25 @@ class Advice:
     """What the sentence rests on; times in nanoseconds."""
 
 
-def advise(linked: Linked) -> list[Advice]:
-    """Findings, those about most time first. None is given where the numbers say nothing."""
+def advise(
+    linked: Linked,
+    categories: list[CategorySums] | None = None,
+    gaps: list[GapSums] | None = None,
+    devices: list[DeviceUse] | None = None,
+) -> list[Advice]:
+    """Findings, those about most time first. None is given where the numbers say nothing.
+
+    Args:
+        linked: The trace.
+        categories: Its tables, where they are at hand; else they are made.
+        gaps: As above.
+        devices: As above.
+    """
     found: list[Advice] = []
-    categories = category_sums(linked)
+    categories = category_sums(linked) if categories is None else categories
     if linked.has_device:
-        gaps = gap_sums(linked)
-        for use in device_use(linked):
+        gaps = gap_sums(linked) if gaps is None else gaps
+        for use in device_use(linked) if devices is None else devices:
             found += _of_device(linked, use, [g for g in gaps if g.device == use.device])
         found += _of_tensor_cores(linked)
         found += _of_copies(linked)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.analysis.grouping import group_by
 from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.names import short_name
 

@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
-from gptscope.profiling.trace.analysis.grouping import group_by, heaviest
-from gptscope.profiling.trace.analysis.kernels import category_sums, kernel_sums, work_entries
+from gptscope.profiling.trace.analysis.kernels import category_sums, kernel_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.modules import module_sums
 from gptscope.profiling.trace.analysis.operators import operator_sums
 from gptscope.profiling.trace.analysis.steps import step_times
+from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.names import collapse_layers, short_name
 
 Level = Literal["kernel", "category", "operator", "module", "step"]
@@ -128,7 +128,7 @@ def _kernel_rows(before: Linked, after: Linked, steps: tuple[int, int]) -> list[
 
 def _works_for(linked: Linked) -> dict[str, tuple[str, str]]:
     """For every kernel the module and operator that most of its time belongs to."""
-    trace, work = linked.trace, work_entries(linked)
+    trace, work = linked.trace, linked.entries
     groups = group_by(trace.name[work.row])
     owned = work.owner >= 0
     module = heaviest(groups, np.where(owned, linked.nesting.module[work.owner], 0), work.own_ns)

@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from gptscope.profiling.trace.analysis.grouping import Groups, group_by, heaviest
-from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.analysis.linked import Linked, WorkEntries
 from gptscope.profiling.trace.analysis.tensor_cores import uses_tensor_cores
 from gptscope.profiling.trace.categories import CATEGORIES
+from gptscope.profiling.trace.grouping import Groups, group_by, heaviest
 from gptscope.profiling.trace.names import collapse_layers, short_name
-from gptscope.profiling.trace.table import Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +62,9 @@ class CategorySums:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkEntries:
-    """Device work, or without any the operators that take time themselves; arrays of equal length."""
-
-    row: Int64
-    owner: Int64
-    own_ns: Int64
-    code: npt.NDArray[np.int8]
-
-
-def work_entries(linked: Linked) -> WorkEntries:
-    """What counts as work in this trace."""
-    if linked.has_device:
-        durations = linked.trace.duration_ns[linked.work]
-        return WorkEntries(linked.work, linked.owner, durations, linked.work_codes)
-    rows = linked.operators[linked.nesting.self_ns[linked.operators] > 0]
-    return WorkEntries(rows, rows, linked.nesting.self_ns[rows], linked.operator_codes[rows])
-
-
 def kernel_sums(linked: Linked) -> list[KernelSums]:
     """Rows by falling total time; their totals add up to all work."""
-    trace, work = linked.trace, work_entries(linked)
+    trace, work = linked.trace, linked.entries
     groups = group_by(trace.name[work.row], work.code)
     total = groups.sums(work.own_ns)
     all_ns = int(total.sum())
@@ -122,7 +101,7 @@ def kernel_sums(linked: Linked) -> list[KernelSums]:
 
 def category_sums(linked: Linked) -> list[CategorySums]:
     """Rows by falling time; they add up to all work."""
-    work = work_entries(linked)
+    work = linked.entries
     groups = group_by(work.code)
     total, calls = groups.sums(work.own_ns), groups.sizes()
     all_ns = int(total.sum())

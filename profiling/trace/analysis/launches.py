@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.analysis.grouping import group_by
 from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.table import Int64
 
 EMPTY_QUEUE_NS = 15_000

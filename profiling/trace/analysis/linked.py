@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.trace.analysis.grouping import group_by
 from gptscope.profiling.trace.categories import CATEGORIES, category_by_name, category_of
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
@@ -21,6 +21,16 @@ _NUMBER = {name: number for number, name in enumerate(CATEGORIES)}
 OTHER = _NUMBER["other"]
 COMMUNICATION = _NUMBER["communication"]
 Codes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEntries:
+    """Device work, or without any the operators that take time themselves; arrays of equal length."""
+
+    row: Int64
+    owner: Int64
+    own_ns: Int64
+    code: npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,14 @@ class Linked:
                 is_collective=bool(collective[entry]), is_copy=bool(copies[entry]),
             )  # fmt: skip
         return decided[groups.of] if groups.count else np.zeros(0, dtype=np.int8)
+
+    @cached_property
+    def entries(self) -> WorkEntries:
+        """What counts as work in this trace."""
+        if self.has_device:
+            return WorkEntries(self.work, self.owner, self.trace.duration_ns[self.work], self.work_codes)
+        rows = self.operators[self.nesting.self_ns[self.operators] > 0]
+        return WorkEntries(rows, rows, self.nesting.self_ns[rows], self.operator_codes[rows])
 
     @cached_property
     def device_self_ns(self) -> Int64:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.analysis.grouping import group_by
 from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.work import operators_around
 
 _DEVICE_TYPES = {0: "CPU", 1: "CUDA", 20: "HIP", 6: "HIP", 12: "XPU", 13: "MPS"}

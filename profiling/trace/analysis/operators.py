@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.analysis.grouping import group_by, heaviest
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.categories import CATEGORIES
+from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.kernels import shapes_text
 from gptscope.profiling.trace.names import collapse_layers, short_name
 from gptscope.profiling.trace.table import Bools

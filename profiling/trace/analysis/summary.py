@@ -50,6 +50,7 @@ class TraceSummary:
 def summarise(linked: Linked) -> TraceSummary:
     """Make all tables."""
     kernels = kernel_sums(linked)
+    categories, gaps, devices = category_sums(linked), gap_sums(linked), device_use(linked)
     start, end = linked.span_ns
     return TraceSummary(
         events=sum(linked.trace.phases.values()),
@@ -57,13 +58,13 @@ def summarise(linked: Linked) -> TraceSummary:
         span_ns=end - start,
         has_device=linked.has_device,
         host_busy_ns=host_busy_ns(linked),
-        devices=device_use(linked),
+        devices=devices,
         steps=step_times(linked),
-        categories=category_sums(linked),
+        categories=categories,
         kernels=kernels,
         operators=operator_sums(linked),
         modules=module_sums(linked),
-        gaps=gap_sums(linked),
+        gaps=gaps,
         launches=launch_sums(linked),
         graphs=graph_sums(linked),
         copies=copy_sums(linked),
@@ -72,5 +73,5 @@ def summarise(linked: Linked) -> TraceSummary:
         tensor_cores=tensor_core_use(linked),
         roofline=roofline_points(kernels),
         health=health_notes(linked),
-        advice=advise(linked),
+        advice=advise(linked, categories, gaps, devices),
     )
