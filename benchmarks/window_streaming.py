@@ -63,15 +63,16 @@ def compare_speed(environment: dict[str, str], pairs: int, kept: Path | None) ->
     if kept is not None and kept.exists():
         found = [tuple(json.loads(line)) for line in kept.read_text("utf-8").splitlines()]
     print("  with window   headless   ratio   (tokens/s)")
-    for number in range(pairs):
-        if number % 2 == 0:
+    for _ in range(pairs):
+        if len(found) % 2 == 0:
             shown, plain = with_window(environment), headless(environment)
         else:
             plain, shown = headless(environment), with_window(environment)
         found.append((shown, plain))
         print(f"  {shown:>11.1f}  {plain:>9.1f}  {shown / plain:>6.3f}", flush=True)
-    if kept is not None:
-        kept.write_text("".join(f"{json.dumps(pair)}\n" for pair in found), "utf-8")
+        if kept is not None:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(found[-1])}\n")
     ratios = [shown / plain for shown, plain in found]
     low, high = bootstrap_interval(ratios)
     middle = median(ratios)

@@ -16,20 +16,22 @@ from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import Panel, ThemedIcons, set_text
 from gptscope.app.gui.widgets.event_list import EventList
+from gptscope.app.gui.widgets.evidence_strip import EvidenceStrip
 from gptscope.app.gui.widgets.failure_strip import FailureStrip
 from gptscope.app.gui.widgets.metric_card import MetricCard
 from gptscope.app.gui.widgets.phase_strip import PhaseStrip
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.cards import cards
 from gptscope.app.viewmodels.charts import bandwidth, device, kernel_times, latency_histogram, tokens_per_second
+from gptscope.app.viewmodels.evidence import ineffective
 from gptscope.app.viewmodels.help_texts import help_for
+from gptscope.app.viewmodels.pace import FREE_SHARE, TIGHT_SHARE, Pace, is_tight
 from gptscope.app.viewmodels.phases import strip
 
 NARROW = 1020
 """Below this width of the view (a window of about 1340 with Setup) panels stand under each other."""
 _NUMBERS_PERIOD_S = 0.25
-_NUMBERS_SHARE = 20
-"""After a very long run it takes longer to add everything up: rest this many times as long."""
+_TIGHT_NUMBERS_PERIOD_S = 1.0
 
 
 class LiveView(QScrollArea):
@@ -51,6 +53,7 @@ class LiveView(QScrollArea):
         self._sensed: tuple[object, ...] = ()
         self._numbers_at, self._numbers_due, self._curves_due = 0.0, False, False
         self._numbers_period_s = _NUMBERS_PERIOD_S
+        self._pace = Pace()
         self._text_shown = ""
         self.setWidgetResizable(True)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -64,6 +67,8 @@ class LiveView(QScrollArea):
         self.strip = PhaseStrip(theme)
         column.addWidget(self.failure)
         column.addWidget(self.strip)
+        self.evidence = EvidenceStrip(theme)
+        column.addWidget(self.evidence)
         self.cards = [MetricCard(theme, main=index == 0) for index in range(4)]
         self._make_charts(theme, icons, export)
         self._grid = QGridLayout()
@@ -175,6 +180,16 @@ class LiveView(QScrollArea):
         self._shown, self._numbers_at = (), 0.0
         self.refresh()
 
+    def tick(self) -> None:
+        """Called by the redraw timer while a run goes on: draw what changed, as often as the run can bear it."""
+        view = self._controller.experiment
+        if view is None:
+            return
+        tight = is_tight(view)
+        self._numbers_period_s = _TIGHT_NUMBERS_PERIOD_S if tight else _NUMBERS_PERIOD_S
+        if self._pace.allows(time.monotonic(), time.thread_time(), TIGHT_SHARE if tight else FREE_SHARE):
+            self.refresh()
+
     def refresh(self) -> None:
         """Draw what changed since the last call."""
         view, baseline = self._controller.experiment, self._controller.shown_baseline()
@@ -199,7 +214,6 @@ class LiveView(QScrollArea):
         if self._numbers_due and (now - self._numbers_at >= self._numbers_period_s or not live):
             self._numbers_at, self._numbers_due = now, False
             self._refresh_numbers()
-            self._numbers_period_s = max(_NUMBERS_PERIOD_S, _NUMBERS_SHARE * (time.monotonic() - now))
             if live:
                 return  # the curves come with the next tick: both in one would be the longest gap between frames
         if self._curves_due:
@@ -238,6 +252,7 @@ class LiveView(QScrollArea):
         unit = kernel_times.per_unit(kind)
         self.bytes_bar.show_parts(bandwidth.bytes_parts(summary.step_bytes if summary is not None else None), unit)
         self._refresh_kernels(unit)
+        self.evidence.show_levers(ineffective(run))
         gpu = f"GPU {fmt.unknown(view.sensors.gpu_reason)}" if view.sensors.gpu_reason else ""
         set_text(self.device.source, view.machine.device_name if view.machine is not None else "")
         set_text(self.device.read_out, gpu)
