@@ -133,9 +133,9 @@ def _verdict(run: RunView, base: RunView | None, quality: Quality | None) -> tup
         return icon, tone, verdict.title, verdict.sentence
     if verdict.output_changed is None:
         return "", "", "", verdict.output_sentence
-    words = "Output changed" if verdict.output_changed else "Same output"
-    icon, tone = ("warning", "warn") if verdict.output_changed else ("check", "good")
-    return icon, tone, words, f"{words}: {verdict.output_sentence}."
+    if verdict.output_changed:
+        return "warning", "warn", "Output changed", f"Output changed: {verdict.output_sentence}."
+    return "check", "good", "Same output", f"Same output: {verdict.output_sentence}."
 
 
 def _speeds(run: RunView, base: RunView | None) -> Speeds:

@@ -36,7 +36,7 @@ def quality_cards(quality: Quality | None, nothing: str) -> tuple[QualityCard, .
     if quality is None:
         titles = (
             ("perplexity", "Perplexity"),
-            ("kl", "KL to baseline, mean"),
+            ("kl", "KL to baseline"),
             ("agreement", "Top-1 agreement"),
             ("exact", "Exact greedy tokens"),
             ("sqnr", "Logit signal to error"),
@@ -86,12 +86,12 @@ def _kl(quality: Quality) -> QualityCard:
     note = f"median {fmt.number(quality.kl_median)}, p99 {fmt.number(quality.kl_p99)}"
     return QualityCard(
         key="kl",
-        title="KL to baseline, mean",
+        title="KL to baseline",
         source=gate.replace("0.0100", "0.01"),
         source_tone="warn" if missed else "",
         value=fmt.number(mean),
         unit="nats",
-        aside="",
+        aside="mean",
         note=note if mean is not None else _why(quality, "kl_mean"),
         help="kl",
         tone="warn" if missed else "",

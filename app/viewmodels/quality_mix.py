@@ -155,7 +155,7 @@ def curve(errors: LayerErrors | None, kept: Sequence[str], speeds: Speeds) -> Ch
     return ChartData(
         x_axis=linear_axis(
             min(xs) - room, max(xs) + room, wanted=3, exact=True,
-            title="predicted speedup" if measured else "ms saved per step",
+            title="speedup, predicted" if measured else "ms saved",
         ),
         y_axis=log_axis(min(*ys, SAME_OUTPUT_KL), max(*ys, SAME_OUTPUT_KL), title="predicted KL, nats"),
         lines=tuple(lines),

@@ -44,7 +44,7 @@ class Divergence:
     baseline: Continuation
     candidate: Continuation
     sentence: str
-    """`token 7: margin 4.1 logits, a real change`."""
+    """`token 7: margin 4.1, a real change (0.8 worse)`: to the baseline the candidate's token lies 0.8 logits lower."""
 
 
 def prompt_lines(quality: Quality | None) -> tuple[PromptLine, ...]:
@@ -103,8 +103,8 @@ def _sentence(prompt: PromptComparison, tie: float | None) -> str:
     margin = prompt.margins[prompt.equal] if prompt.equal < len(prompt.margins) else -1.0
     forced = prompt.forced_gaps[prompt.equal] if prompt.equal < len(prompt.forced_gaps) else -1.0
     said = f"token {prompt.equal + 1}: "
-    said += f"margin {fmt.number(margin)} logits, " if margin >= 0 else ""
+    said += f"margin {fmt.number(margin)}, " if margin >= 0 else ""
     said += "a near-tie" if prompt.outcome == "near_tie" else "a real change"
     if prompt.outcome == "changed" and forced >= 0 and (tie is None or forced > tie):
-        said += f"; to the baseline the other token is worse by {fmt.number(forced)}"
+        said += f" ({fmt.number(forced)} worse)"
     return said

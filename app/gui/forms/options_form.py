@@ -27,6 +27,7 @@ class OptionsForm(QWidget):
         super().__init__()
         self._controller, self._theme, self._group = controller, theme, group
         self._every = False
+        self._lever_name = ""
         self._rows: tuple[tuple[str, str], ...] = ()
         self.editors: dict[str, QWidget] = {}
         self._labels: dict[str, ElidedLabel] = {}
@@ -64,8 +65,6 @@ class OptionsForm(QWidget):
     def _take(self, variant: Variant) -> None:
         self._controller.setup.variant = variant
         self._controller.setup_changed.emit()
-
-    _lever_name = ""
 
     def show_lever(self, name: str) -> None:
         """Show the settings of this lever of the group; a name that is none hides the form."""

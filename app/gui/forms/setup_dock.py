@@ -111,14 +111,14 @@ class SetupDock(QDockWidget):
         grid.setContentsMargins(0, 4, 0, 0)
         grid.setSpacing(0)
         grid.setColumnStretch(1, 1)
-        self.memory, self.ceiling = label("", size=12), label("", size=12)
+        self.memory, self.ceiling = ElidedLabel("", size=12), ElidedLabel("", size=12)
         for row, (key, text, value) in enumerate(
             (("predicted_memory", "Predicted memory", self.memory), ("ceiling", "Roofline ceiling", self.ceiling))
         ):
             name = label(text, level=2, size=12)
             name.setToolTip(help_for(key))
             value.setToolTip(help_for(key))
-            value.setAlignment(Qt.AlignmentFlag.AlignRight)
+            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             grid.addWidget(name, row, 0)
             grid.addWidget(value, row, 1)
         column.addLayout(grid)

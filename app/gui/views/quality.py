@@ -38,7 +38,8 @@ class QualityView(QWidget):
         super().__init__()
         self._controller, self._theme = controller, theme
         self._page: QualityPage | None = None
-        self._chosen, self._shown = "", ()
+        self._chosen = ""
+        self._shown: tuple[object, ...] = ()
         self._kept: tuple[str, ...] = ()
         self._arranged: tuple[bool, bool] | None = None
         self.setObjectName("canvas")
@@ -93,6 +94,7 @@ class QualityView(QWidget):
         self.against, self.about = label("", bold=True), ElidedLabel("", level=2, size=12)
         self._icon, self.verdict = QLabel(), label("", size=12)
         self.verdict.setFixedHeight(20)
+        self.verdict.setProperty("chip", "plain")
         row.addWidget(self.candidate)
         row.addWidget(label("against", level=2, size=12))
         row.addWidget(self.against)

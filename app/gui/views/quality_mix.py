@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSlider
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSlider
 
 from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.exporting import Exportable
@@ -23,7 +23,7 @@ class MixPanel(ChartPanel):
     fill = Signal()
 
     def __init__(self, theme: Theme, icons: ThemedIcons, export: Callable[[Exportable, str], object]) -> None:
-        super().__init__("Keep the worst unquantized", theme, icons, help_key="keep_worst", export=export)
+        super().__init__("Keep the worst", theme, icons, help_key="keep_worst", export=export)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Modules kept unquantized")
         self.slider.setFixedHeight(20)
@@ -36,7 +36,7 @@ class MixPanel(ChartPanel):
         grid.setVerticalSpacing(2)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
-        self._figures = []
+        self._figures: list[tuple[QLabel, QLabel, QLabel, QLabel]] = []
         for row in range(_FIGURES):
             name, before = label("", level=2, size=12), label("", level=2, size=12)
             after, how = label("", size=12, bold=True), label("", level=2, size=12)
@@ -75,7 +75,7 @@ class MixPanel(ChartPanel):
         self.slider.blockSignals(False)
         set_text(self.read_out, mix.count)
         self.show_chart(curve(errors, kept, speeds))
-        set_text(self.source, self.canvas.chart.x_axis.title)
+        set_text(self.source, f"KL over {self.canvas.chart.x_axis.title}")
         for index, widgets in enumerate(self._figures):
             found = mix.figures[index] if index < len(mix.figures) else ("", "", "", "")
             for widget, text in zip(widgets, found, strict=True):

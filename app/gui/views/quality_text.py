@@ -108,7 +108,7 @@ class DivergencePanel(ChartPanel):
 
     def show_quality(self, quality: Quality | None, baseline: str, candidate: str) -> None:
         """Show a comparison; the first real change is chosen."""
-        self._names = (baseline, candidate)
+        self._names = (baseline.partition(",")[0], candidate.partition(",")[0])
         if quality is not self._quality:
             self._quality = quality
             self._index = first_changed(quality)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Line, Role, floats
@@ -9,6 +10,8 @@ from gptscope.app.viewmodels.scales import linear_axis, nice_step
 from gptscope.profiling.records import LayerErrors
 
 EMPTY = "Appears with the layer map: switch it on in Setup, under Output."
+ROOM_FOR_VALUE = 0.17
+"""Of the axis."""
 NO_ERROR = "Nothing was rounded: the stream behind every layer is the same as the reference's."
 
 
@@ -27,11 +30,18 @@ def build(chosen: LayerErrors | None, name: str, others: Sequence[tuple[str, Lay
     low = step * math.floor(min(0.0, *values) / step) if min(values) < 0 else 10 * math.floor(min(values) / 10)
     last = [value for value in chosen.stream_sqnr_db if value is not None]
     return ChartData(
-        x_axis=linear_axis(0, max(count - 1, 1), wanted=6, exact=True, title="layer"),
+        x_axis=_layer_axis(count),
         y_axis=linear_axis(low, max(values), wanted=5, title="signal to error, dB"),
         lines=tuple(lines),
         summary=f"Signal to error falls to {fmt.number(last[-1])} dB behind the last layer." if last else "",
     )
+
+
+def _layer_axis(count: int) -> Axis:
+    """One tick per some layers, and room for the curve's value behind its end."""
+    last = max(count - 1, 1)
+    axis = linear_axis(0, last, wanted=6, exact=True, title="layer")
+    return replace(axis, high=(1 + ROOM_FOR_VALUE) * last)
 
 
 def _line(errors: LayerErrors, name: str, role: Role) -> Line:

@@ -164,10 +164,10 @@ def test_texts_part_at_the_first_different_token() -> None:
     assert shown.baseline.same == shown.candidate.same == "".join(prompts()[0].baseline[:5])
     assert shown.candidate.token == " <b>&"
     assert shown.sentence.startswith("token 6: margin ")
-    assert "a real change; to the baseline the other token is worse by 0.800" in shown.sentence
+    assert "a real change (0.800 worse)" in shown.sentence
     tie = text.divergence(quality(), 5)
     assert tie is not None
-    assert tie.sentence == "token 26: margin 0.0200 logits, a near-tie"
+    assert tie.sentence == "token 26: margin 0.0200, a near-tie"
     equal = text.divergence(quality(), 2)
     assert equal is not None
     assert equal.sentence == "All 48 tokens are the same."
