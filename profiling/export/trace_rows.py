@@ -45,10 +45,13 @@ def nesting_lanes(trace: Trace, rows: Int64) -> npt.NDArray[np.int16]:
 
 
 def _fitting(stacks: list[list[int]], start: int, stop: int) -> int:
-    """The first lane whose open events hold this one wholly, or none is open; a new one when there is none."""
+    """The first lane where an open event holds this one wholly, else one where none is open, else a new one."""
+    empty = len(stacks)
     for lane, stack in enumerate(stacks):
         while stack and stack[-1] <= start:
             stack.pop()
-        if not stack or stop <= stack[-1]:
+        if stack and stop <= stack[-1]:
             return lane
-    return len(stacks)
+        if not stack:
+            empty = min(empty, lane)
+    return empty

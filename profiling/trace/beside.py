@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from gptscope.profiling.trace.events import BROKEN, Event, decode_args
 from gptscope.profiling.trace.growing import Columns, Interner
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
+from gptscope.profiling.trace.repair import args_one_by_one
 from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
 MEMORY_NAME = "[memory]"
+_PID, _TID, _ID, _CATEGORY, _START = (attrgetter(name) for name in ("pid", "tid", "id", "cat", "ts"))
 _INT64 = range(-(2**63), 2**63)
 _FLOW_PHASES = frozenset("stf")
 _INSTANT_PHASES = frozenset("iIRn")
@@ -64,7 +67,7 @@ class BesideBuilder:
         if phase not in _FLOW_PHASES and phase not in _INSTANT_PHASES and phase != "C":
             self._health.add("ignored", f"events of a kind that has no place here ({phase or 'none'})", count=len(rows))
             return
-        time = exact_ns([e.ts for e in rows], digits, places, "ts")
+        time = exact_ns(list(map(_START, rows)), digits, places, "ts")
         place = first + (np.arange(len(rows)) if places is None else np.array(places))
         usable = time != MISSING_NS
         if not usable.all():
@@ -92,7 +95,7 @@ class BesideBuilder:
 
     def _track_numbers(self, rows: Sequence[Event]) -> npt.NDArray[np.int32]:
         try:
-            return self._tracks.numbers(((e.pid, e.tid) for e in rows), len(rows))
+            return self._tracks.numbers(zip(map(_PID, rows), map(_TID, rows), strict=True), len(rows))
         except TypeError:  # a list or an object where an id belongs
             return np.array([self._track(e) for e in rows], dtype=np.int32)
 
@@ -109,13 +112,15 @@ class BesideBuilder:
                 self._sort_indices[key] = args.sort_index
 
     def _add_flows(self, phase: str, rows: Sequence[Event], time: Any) -> None:
-        idents = [e.id for e in rows]
+        idents = list(map(_ID, rows))
         categories, flows = self._flow_categories, self._flows
         try:
             flows.append_narrow("ident", idents if set(map(type, idents)) == {int} else self._text_numbers(idents), 0)
         except OverflowError:
             flows.append_narrow("ident", self._text_numbers(idents), 0)
-        flows.append("category", categories.numbers((e.cat or e.name for e in rows), len(rows), np.int16))
+        named = list(map(_CATEGORY, rows))
+        named = [e.cat or e.name for e in rows] if "" in named else named
+        flows.append("category", categories.numbers(named, len(rows), np.int16))
         flows.append("begins", np.full(len(rows), phase == "s", dtype=np.bool_))
         flows.append("track", self._track_numbers(rows))
         flows.append("time_ns", time)
@@ -139,17 +144,14 @@ class BesideBuilder:
     def _add_counters(self, rows: Sequence[Event], time: Any, places: list[int], text: bytes) -> None:
         """The values of counters stand in `args` under names of their own, so the piece is read again for them."""
         try:
-            events = decode_args(text) if text else []
+            found = [event.args for event in decode_args(text)]
         except BROKEN:
-            events = []
-        if not events:
-            self._health.add("ignored", "counters in a damaged part of the file", count=len(rows))
-            return
+            found = args_one_by_one(text)
         series: list[int] = []
         times: list[int] = []
         values: list[float] = []
         for event, moment, place in zip(rows, time.tolist(), places, strict=True):
-            args = events[place].args
+            args = found[place] if place < len(found) else None
             for key, value in args.items() if isinstance(args, dict) else ():
                 if isinstance(value, int | float) and abs(value) < 1e300:
                     counter = event.name if event.id is None else f"{event.name} {event.id}"

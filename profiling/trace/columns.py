@@ -62,7 +62,7 @@ class ColumnBuilder:
         """What the columns take up."""
         return self._slices.nbytes + self._ends.nbytes + self._beside.nbytes
 
-    def add(self, events: Sequence[Event], text: bytes, offset: int = 0, size: int = 0) -> None:
+    def add(self, events: Sequence[Event], text: bytes, offset: int = 0, size: int = 0, raw: bytes = b"") -> None:
         """Append the events of one piece.
 
         Args:
@@ -71,6 +71,7 @@ class ColumnBuilder:
                 exactly; empty when they were decoded one by one.
             offset: Where the piece begins in the file's uncompressed text.
             size: Of the piece in that text.
+            raw: The piece's text where its events were decoded one by one.
         """
         first = self.event_count
         self.event_count += len(events)
@@ -78,20 +79,25 @@ class ColumnBuilder:
         if not events:
             return
         phases = list(map(_PHASE, events))
-        found = {"X": len(phases)} if phases.count("X") == len(phases) else Counter(phases)
-        self.phases.update(found)
+        found = set(phases)
+        if any(len(phase) > 1 for phase in found):  # no such phase exists
+            phases = [phase if len(phase) < 2 else "" for phase in phases]
+            found = set(phases)
         digits = Digits(text)
-        for phase in found:
+        codes = _codes(phases) if len(found) > 1 else None
+        for phase in sorted(found):
             places, rows = None, events
-            if len(found) > 1:
-                fits = list(map(phase.__eq__, phases))
-                places, rows = list(compress(range(len(phases)), fits)), list(compress(events, fits))
+            if codes is not None:
+                fits = codes == ord(phase) if phase else codes == 0
+                places = np.flatnonzero(fits).tolist()
+                rows = list(compress(events, fits.tobytes()))
+            self.phases[phase] += len(rows)
             if phase == "X":
                 self._add_slices(rows, places, digits, first)
             elif phase in _THREAD_ENDS or phase in _ASYNC_ENDS:
                 self._add_ends(phase, rows, places, digits, first)
             else:
-                self._beside.add(phase, rows, places, digits, first, text)
+                self._beside.add(phase, rows, places, digits, first, text or raw)
 
     def _add_slices(self, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int) -> None:
         start = exact_ns(list(map(_START, rows)), digits, places, "ts")
@@ -276,6 +282,11 @@ class ColumnBuilder:
             return None
         offset, size, first = (np.array(column, dtype=np.int64) for column in zip(*self._pieces, strict=True))
         return ArgsReader(path, Pieces(offset, size, first))
+
+
+def _codes(phases: list[str]) -> npt.NDArray[np.uint32]:
+    """The letter of every event's phase as a number; 0 for none."""
+    return np.array(phases, dtype="U1").view(np.uint32)
 
 
 def _modern(written: list[str], category: Int32, tracks: list[Track], track: Int32) -> tuple[list[str], Int32]:

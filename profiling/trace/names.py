@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 
+from gptscope.profiling.trace.product_names import demangled, product_name
 from gptscope.profiling.trace.table import GENERATED_PREFIX
 
 _LAYER = re.compile(r"^((?:\w+\.)*?(?:blocks|layers|h))\.\d+(?=\.|$)")
@@ -24,7 +25,7 @@ TYPE_NAMES: dict[str, str] = {
 """The profiler's type name -> ours."""
 _INNER = re.compile(r"CUDAFunctor_(?:On\w+_)?(\w+)|(\w+?)Functor<|(\w+?)_kernel_cuda|(\w+?)_?[kK]ernel_?[iI]mpl\b")
 _SAYS_NOTHING = frozenset({"Binary", "Unary", "AUnary", "BUnary", "gpu", "void", "Out"})
-_CUTLASS = re.compile(r"(cutlass_\w+|sm\d+_xmma_\w+|nvjet_\w+|Cijk_\w+|ampere_\w+|volta_\w+)")
+_LISTED = re.compile(r"((?:cutlass_(?:\d|tensorop|simt)|sm\d+_xmma_|nvjet_|Cijk_|ampere_|volta_)\w+)")
 
 
 def collapse_layers(module: str) -> str:
@@ -53,15 +54,19 @@ def short_name(name: str) -> str:
     """An operator without its namespace, a C++ kernel without its templates and arguments, at most 60 characters."""
     if name.startswith(GENERATED_PREFIX):
         return f"generated code {name.removeprefix(GENERATED_PREFIX).strip('# ')[:8]}"
+    product = product_name(name)
+    if product is not None:
+        return _elided(product)
+    name = demangled(name)
     if ("::" not in name and "<" not in name and "(" not in name) or name.startswith(("Memcpy ", "Memset ")):
         return _elided(name)
     if re.fullmatch(r"[\w]+::[\w.]+", name):
         return _elided(name.split("::", 1)[1])
     if name.startswith("autograd::engine::evaluate_function: "):
         return _elided(name.removeprefix("autograd::engine::evaluate_function: ") + " (engine)")
-    product = _CUTLASS.search(name)
-    if product is not None:
-        return _elided(product.group(1))
+    listed = _LISTED.search(name)
+    if listed is not None:
+        return _elided(listed.group(1))
     outer = _without_brackets(name).removeprefix("void ").split("::")[-1].strip()
     found = (one for groups in _INNER.findall(name) for one in groups if one and one not in _SAYS_NOTHING)
     inner = next(found, "")

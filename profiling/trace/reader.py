@@ -37,7 +37,7 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
         stream = EventStream(text.blocks(), path.name, health)
         builder = ColumnBuilder(health)
         for piece in stream:
-            builder.add(piece.events, piece.text, piece.offset, piece.size)
+            builder.add(piece.events, piece.text, piece.offset, piece.size, piece.raw)
             text.check_memory(builder.nbytes)
             if progress is not None:
                 progress(text.bytes_read, text.size)

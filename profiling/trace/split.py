@@ -33,6 +33,8 @@ class Piece:
     offset: int
     """Where they stand in the uncompressed text of the file."""
     size: int
+    raw: bytes = b""
+    """The text itself where events were decoded one by one."""
 
 
 class EventStream:
@@ -120,7 +122,7 @@ class EventStream:
             walk = walk_events(piece, last=False, offset=offset, health=self._health)
             self._ended = walk.ended
             self._offset += walk.consumed
-            return Piece(walk.events, b"", offset, walk.consumed), piece[walk.consumed :]
+            return Piece(walk.events, b"", offset, walk.consumed, piece), piece[walk.consumed :]
         size = len(rest) + cut
         self._offset += size
         return Piece(events, text, offset, size), b""
@@ -155,7 +157,7 @@ class EventStream:
         if not walk.ended:
             where = offset + len(rest)
             self._health.add("truncated", "the list of events is not closed", byte_offset=where)
-        return Piece(walk.events, b"", offset, walk.consumed)
+        return Piece(walk.events, b"", offset, walk.consumed, rest)
 
     def _keep_tail(self, text: bytes) -> None:
         if not self.tail:

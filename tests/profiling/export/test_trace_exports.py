@@ -1,0 +1,179 @@
+"""Exports of traces: nothing is lost, everything can be read back."""
+
+import csv
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gptscope.profiling.export import ExportError
+from gptscope.profiling.export.perfetto import export_perfetto, time_us
+from gptscope.profiling.export.stacks import export_folded, export_speedscope, folded
+from gptscope.profiling.export.tensorboard import export_tensorboard
+from gptscope.profiling.export.trace_formats import TRACE_FORMATS
+from gptscope.profiling.export.trace_markdown import trace_markdown
+from gptscope.profiling.export.trace_rows import nesting_lanes, rows_in
+from gptscope.profiling.export.trace_tables import export_table_csv, export_table_npz
+from gptscope.profiling.trace import Trace, open_trace
+from gptscope.profiling.trace.analysis import Linked, kernel_sums, operator_sums, summarise
+from gptscope.profiling.trace.nested import nest_rows
+
+REAL = ("hta-a100-eventsync.json.gz", "tl-mi300x-compile-triton.json.gz", "kineto-gpumetrics-counters.json")
+
+
+def slice_event(name: str, start: float, duration: float, tid: Any = 7, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": tid, "ts": start, "dur": duration, **more}
+
+
+@pytest.fixture
+def overlapping(tmp_path: Path) -> Trace:
+    """Two kernels that cross on one stream, with arrows, odd characters and numbers that JSON lacks."""
+    path = tmp_path / "in.json"
+    events = [
+        slice_event("a", 10, 20, args={"bandwidth": 1.5}),
+        slice_event('b "quoted"\n', 20, 30),
+        slice_event("inside b", 35, 5),
+        slice_event("next", 60, 0),
+        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 7, "args": {"name": "stream 7"}},
+        {"ph": "s", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": 0, "tid": 7, "ts": 10},
+        {"ph": "f", "id": 1, "cat": "ac2g", "name": "ac2g", "pid": 0, "tid": 7, "ts": 20},
+        {"ph": "C", "name": "memory", "pid": 0, "ts": 11, "args": {"bytes": 5}},
+        {"ph": "i", "name": "mark", "pid": 0, "tid": 7, "ts": 12, "args": {"x": 1}},
+    ]
+    path.write_text(json.dumps({"deviceProperties": [{"id": 0}], "traceEvents": events}).replace("1.5", "inf"))
+    return open_trace(path)
+
+
+def strict(text: str) -> Any:
+    def refuse(word: str) -> Any:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_the_chrome_export_is_strict_and_its_tracks_only_nest(overlapping: Trace, tmp_path: Path):
+    path = export_perfetto(overlapping, tmp_path / "out.json")
+    document = strict(path.read_text())
+    assert document["deviceProperties"] == [{"id": 0}]
+    slices = [e for e in document["traceEvents"] if e["ph"] == "X"]
+    assert len(slices) == 4
+    by_name = {e["name"]: e for e in slices}
+    assert by_name["a"]["tid"] == 7
+    assert by_name['b "quoted"\n']["tid"] == by_name["inside b"]["tid"] != 7
+    assert by_name["a"]["args"] == {"bandwidth": None}
+    names = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"}
+    assert names[by_name["inside b"]["tid"]] == "stream 7 (overlapping 1)"
+    arrow = next(e for e in document["traceEvents"] if e["ph"] == "f")
+    assert arrow["tid"] == by_name['b "quoted"\n']["tid"]  # it follows its slice
+
+
+def test_the_chrome_export_read_back_is_the_same_trace(overlapping: Trace, tmp_path: Path):
+    back = open_trace(export_perfetto(overlapping, tmp_path / "out.json.gz"))
+    for column in ("start_ns", "duration_ns"):
+        assert getattr(back, column).tolist() == getattr(overlapping, column).tolist()
+    assert [back.name_of(i) for i in range(4)] == [overlapping.name_of(i) for i in range(4)]
+    assert (len(back.flows), len(back.counters), len(back.instants)) == (2, 1, 1)
+    assert not back.health
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_traces_survive_the_chrome_export(name: str, shared_traces: Path, tmp_path: Path):
+    trace = open_trace(shared_traces / "real" / name)
+    back = open_trace(export_perfetto(trace, tmp_path / "out.json"))
+    assert back.start_ns.tolist() == trace.start_ns.tolist()
+    assert back.duration_ns.tolist() == trace.duration_ns.tolist()
+    assert back.correlation.tolist() == trace.correlation.tolist()
+    assert [back.args(i) for i in range(0, len(back), 7)] == [trace.args(i) for i in range(0, len(trace), 7)]
+    assert (len(back.flows), len(back.counters)) == (len(trace.flows), len(trace.counters))
+    assert kernel_sums(Linked.of(back)) == kernel_sums(Linked.of(trace))
+    rows = rows_in(back, None)
+    assert not nesting_lanes(back, rows).any()
+    assert not nest_rows(back.track, back.start_ns, back.duration_ns).crossing
+
+
+def test_a_range_holds_what_lies_in_it_at_least_partly(overlapping: Trace, tmp_path: Path):
+    document = json.loads(export_perfetto(overlapping, tmp_path / "out.json", (26_000, 40_000)).read_text())
+    assert sorted(e["name"] for e in document["traceEvents"] if e["ph"] == "X") == ["a", 'b "quoted"\n', "inside b"]
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"), [(0, "0"), (1, "0.001"), (-1500, "-1.500"), (1712195000000040222, "1712195000000040.222")]
+)
+def test_times_are_written_with_every_digit(ns: int, text: str):
+    assert bytes(time_us(ns)).decode() == text
+
+
+def test_the_tensorboard_folder_has_the_names_that_the_plugin_knows(shared_traces: Path, tmp_path: Path):
+    trace = open_trace(shared_traces / "real" / "tl-mi300x-compile-triton.json.gz")
+    path = export_tensorboard(trace, tmp_path / "logs", "run")
+    assert path == tmp_path / "logs" / "run" / "rank0.pt.trace.json.gz"
+    back = open_trace(path)
+    written = gzip.decompress(path.read_bytes())
+    assert b'"Runtime"' in written
+    assert b'"cuda_runtime"' not in written
+    assert {row.name: row.device_self_ns for row in operator_sums(Linked.of(back))} == {
+        row.name: row.device_self_ns for row in operator_sums(Linked.of(trace))
+    }
+    with pytest.raises(ExportError, match="a file of that name"):
+        export_tensorboard(trace, tmp_path / "logs", "run")
+
+
+def test_tables_are_written_as_csv_and_as_arrays(shared_traces: Path, tmp_path: Path):
+    linked = Linked.of(open_trace(shared_traces / "real" / "tl-mi300x-compile-triton.json.gz"))
+    kernels = kernel_sums(linked)
+    with export_table_csv(linked, "kernels", tmp_path / "k.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [k.name for k in kernels]
+    assert [int(row["total_ns"]) for row in rows] == [k.total_ns for k in kernels]
+    arrays = np.load(export_table_npz(linked, "kernels", tmp_path / "k.npz"))
+    assert arrays["total_ns"].tolist() == [k.total_ns for k in kernels]
+    assert all(math.isnan(x) for x, k in zip(arrays["flops"], kernels, strict=True) if k.flops is None)
+    events = np.load(export_table_npz(linked, "events", tmp_path / "e.npz"))
+    assert events["start_ns"].tolist() == linked.trace.start_ns.tolist()
+    assert events["names"][events["name"][0]] == linked.trace.name_of(0)
+    with pytest.raises(ExportError, match="There is no table"):
+        export_table_csv(linked, "x", tmp_path / "x.csv")
+    with pytest.raises(ExportError, match="The table collectives is empty"):
+        export_table_csv(linked, "collectives", tmp_path / "x.csv")
+
+
+def test_speedscope_events_open_and_close_in_order(overlapping: Trace, tmp_path: Path):
+    document = json.loads(export_speedscope(overlapping, tmp_path / "s.json").read_text())
+    assert len(document["profiles"]) == 2
+    for profile in document["profiles"]:
+        opened: list[int] = []
+        last = 0
+        for event in profile["events"]:
+            assert event["at"] >= last
+            last = event["at"]
+            if event["type"] == "O":
+                opened.append(event["frame"])
+            else:
+                assert opened.pop() == event["frame"]
+        assert not opened
+
+
+def test_folded_stacks_add_up_to_the_covered_time(overlapping: Trace, tmp_path: Path):
+    sums = folded(overlapping)
+    assert sum(sums.values()) == 20_000 + 30_000
+    assert sums['GPU 0;stream 7 (overlapping 1);b "quoted" ;inside b'] == 5_000
+    lines = export_folded(overlapping, tmp_path / "f.folded").read_text().splitlines()
+    assert len(lines) == len(sums)
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == 50_000
+
+
+def test_markdown_is_escaped(overlapping: Trace):
+    text = trace_markdown(summarise(Linked.of(overlapping)), "x|y")
+    assert "## Trace x\\|y" in text
+    assert all(line.count("|") - line.count("\\|") in {0, 5, 6, 7, 4} for line in text.splitlines() if line[:1] == "|")
+
+
+@pytest.mark.parametrize("form", TRACE_FORMATS)
+def test_every_format_writes_something(form: str, shared_traces: Path, tmp_path: Path):
+    linked = Linked.of(open_trace(shared_traces / "real" / "hta-a100-eventsync.json.gz"))
+    written = TRACE_FORMATS[form].write(linked, "name", tmp_path / "out", "kernels")
+    assert written.stat().st_size > 0
