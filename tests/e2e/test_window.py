@@ -200,6 +200,33 @@ def test_a_model_folder_is_dragged_onto_the_window(open_window: Open, tmp_path: 
     window.close()
 
 
+def test_int8_with_a_changed_setting_is_compared_and_the_quality_view_shows_figures(open_window: Open) -> None:
+    window = open_window()
+    ready(window)
+    window.click("Precision: INT8")
+    window.click("Recipe")
+    window.keys("Down", "Return")
+    window.wait("c.setup.variant.precision == 'int8-dynamic'", "the recipe")
+    window.click("INT8 dynamic: Weight scales")
+    window.keys("Down", "Return")
+    window.wait("c.setup.variant.options == {'int8-dynamic': {'granularity': 'tensor'}}", "the setting")
+    window.xdotool("mousemove", "40", "500", "click", "--repeat", "40", "--delay", "15", "5")
+    window.click("Compare output")
+    window.wait("c.setup.compare", "the comparison")
+    window.xdotool("mousemove", "40", "500", "click", "--repeat", "40", "--delay", "15", "4")
+    small_run(window)
+    window.wait("not c.running", "the run's end")
+    assert window.get("c.experiment.finished.outcome") == "done"
+    window.keys("ctrl+5")
+    window.wait("window.current_view() is window.quality", "the Quality view")
+    values = window.get("[card.value.text() for card in window.quality.cards]")
+    assert len(values) == 5
+    assert not [value for value in values if value.startswith("n/a")]
+    assert window.get("len(window.quality.text.prompts.model().lines)") > 3
+    assert window.get("window.quality.candidate.currentText()") == "INT8 dynamic, granularity tensor"
+    window.close()
+
+
 def test_the_palette_chooses_a_model(open_window: Open) -> None:
     window = open_window()
     ready(window)

@@ -62,7 +62,7 @@ class LeversForm(QWidget):
             *((group, self._group_labels[group], self.combos[group], self.options[group]) for group in _GROUPS),
             ("threads", self._threads_label, self.threads, None),
         ):
-            text.setFixedWidth(82)
+            text.setFixedWidth(88)
             text.setToolTip(help_for(key))
             row = QHBoxLayout()
             row.setSpacing(4)

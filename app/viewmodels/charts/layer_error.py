@@ -10,7 +10,7 @@ from gptscope.app.viewmodels.scales import linear_axis, nice_step
 from gptscope.profiling.records import LayerErrors
 
 EMPTY = "Appears with the layer map: switch it on in Setup, under Output."
-ROOM_FOR_VALUE = 0.17
+ROOM_FOR_VALUE = 0.25
 """Of the axis."""
 NO_ERROR = "Nothing was rounded: the stream behind every layer is the same as the reference's."
 

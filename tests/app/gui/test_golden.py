@@ -15,10 +15,12 @@ import pytest
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from tests_app_quality_streams import INT8, RICH_CAPABILITIES, compared, layer_errors, losses, quality, scales
 from tests_app_streams import CAPABILITIES, FUSED, INSPECTED, PEAKS, PLAIN, WORKLOAD, experiment_records
 
 from gptscope.app.gui.library_access import LibraryAccess
-from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
+from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, QUALITY, MainWindow
+from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.records import Record, RunStarted
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -119,3 +121,38 @@ def test_live_at_the_smallest_common_size(
     finished_pair(window, session, qtbot)
     window.tell("Ready.", "info")
     compare(window, "live-1280-dark", tmp_path)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_setup_with_settings_and_the_quality_view(
+    theme: Any, bare_window: Callable[[], MainWindow], session: Any, tmp_path: Path, utc: None
+) -> None:
+    window = bare_window()
+    window.theme.choose(theme)
+    window.resize(1440, 900)
+    session.feed(RICH_CAPABILITIES, INSPECTED, PEAKS)
+    window.controller.setup.variant, window.controller.setup.compare = INT8, True
+    window.controller.setup_changed.emit()
+    window.controller.run()
+    session.feed(*compared(quality(), layer_errors()))
+    window.tell("Ready.", "info")
+    window.status_right.setText("")
+    compare(window, f"setup-int8-{theme}", tmp_path)
+    window.show_view(QUALITY)
+    compare(window, f"quality-{theme}", tmp_path)
+
+
+def test_quality_of_a_training_at_the_smallest_common_size(
+    bare_window: Callable[[], MainWindow], session: Any, tmp_path: Path, utc: None
+) -> None:
+    window = bare_window()
+    window.resize(1280, 800)
+    session.feed(RICH_CAPABILITIES, INSPECTED, PEAKS)
+    window.controller.run()
+    work = Workload(kind="train", batch=8, context=128, steps=60)
+    fp8 = Variant(precision="fp8-delayed")
+    session.feed(*compared(losses("r0"), losses("r1", 0.03), scales(), candidate=fp8, workload=work))
+    window.tell("Ready.", "info")
+    window.status_right.setText("")
+    window.show_view(QUALITY)
+    compare(window, "quality-train-1280-dark", tmp_path)
