@@ -2,18 +2,26 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Open the window, or run a command. Returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not arguments:
+    if not arguments or (len(arguments) == 1 and _names_a_file(arguments[0])):
         from gptscope.app.cli.gui import open_window
 
-        return open_window(())
+        return open_window([f"--trace={file}" for file in arguments])
     from gptscope.app.cli.main import run_command
 
     return run_command(arguments)
+
+
+def _names_a_file(argument: str) -> bool:
+    """`gptscope trace.json.gz` opens it in the window; a command's name stays a command, a mistyped one too."""
+    if argument.startswith("-"):
+        return False
+    return argument.endswith((".json", ".json.gz", ".zip")) or ("." in argument and Path(argument).is_file())
 
 
 if __name__ == "__main__":

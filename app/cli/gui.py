@@ -17,10 +17,16 @@ class Gui:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--theme", choices=THEMES, help="colours, for this start only")
         parser.add_argument("--model", metavar="M", help="model to begin with")
+        parser.add_argument("--trace", metavar="FILE", help="trace to open (as gptscope FILE does)")
         parser.add_argument("--library", metavar="DIR", help="folder of the run library (default: user data)")
 
     def run(self, args: argparse.Namespace) -> int:
-        options = (("--theme", args.theme), ("--model", args.model), ("--library", args.library))
+        options = (
+            ("--theme", args.theme),
+            ("--model", args.model),
+            ("--library", args.library),
+            ("--trace", args.trace),
+        )
         return open_window([f"{name}={value}" for name, value in options if value is not None])
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
-MENUS = ("File", "Edit", "View", "Run", "Window", "Help")
+MENUS = ("File", "Edit", "View", "Run", "Trace", "Window", "Help")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class ActionSpec:
 
     id: str
     title: str
-    menu: Literal["File", "Edit", "View", "Run", "Window", "Help"]
+    menu: Literal["File", "Edit", "View", "Run", "Trace", "Window", "Help"]
     shortcut: str = ""
     tip: str = ""
     submenu: str = ""
@@ -35,6 +35,9 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ),
     ActionSpec(id="open_folder", title="Choose a model folder…", menu="File", shortcut="Ctrl+L"),
     ActionSpec(id="open_file", title="Choose a model file…", menu="File", shortcut="Ctrl+Shift+L"),
+    ActionSpec(
+        id="open_trace", title="Open a trace…", menu="File", shortcut="Ctrl+O", tip="Any Kineto or Chrome trace"
+    ),
     ActionSpec(id="export_chart_png", title="Chart as PNG…", menu="File", submenu="Export", separator_before=True),
     ActionSpec(id="export_chart_svg", title="Chart as SVG…", menu="File", submenu="Export"),
     ActionSpec(id="export_chart_pdf", title="Chart as PDF…", menu="File", submenu="Export"),
@@ -56,6 +59,8 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="view_profile", title="Profile", menu="View", shortcut="Ctrl+2", group="view"),
     ActionSpec(id="view_history", title="History", menu="View", shortcut="Ctrl+3", group="view"),
     ActionSpec(id="view_compare", title="Compare", menu="View", shortcut="Ctrl+4", group="view"),
+    ActionSpec(id="view_quality", title="Quality", menu="View", shortcut="Ctrl+5", group="view"),
+    ActionSpec(id="view_trace", title="Trace", menu="View", shortcut="Ctrl+6", group="view"),
     ActionSpec(id="toggle_setup", title="Setup", menu="View", shortcut="Ctrl+B", checkable=True, separator_before=True),
     ActionSpec(
         id="theme_system", title="Follow the system", menu="View", submenu="Theme", group="theme", separator_before=True
@@ -77,6 +82,26 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="all_fusions", title="All fusions on", menu="Run", separator_before=True),
     ActionSpec(id="no_fusions", title="All fusions off", menu="Run"),
     ActionSpec(id="measure_peaks", title="Measure this machine's peaks again", menu="Run", separator_before=True),
+    ActionSpec(
+        id="show_timeline", title="Timeline of the shown run", menu="Trace", shortcut="Ctrl+T", tip="Its trace, opened"
+    ),
+    ActionSpec(id="trace_diff", title="Compare with another trace…", menu="Trace"),
+    ActionSpec(id="trace_search", title="Search events", menu="Trace", shortcut="Ctrl+F", separator_before=True),
+    ActionSpec(id="trace_measure", title="Measure between two moments", menu="Trace", tip="M on the timeline"),
+    ActionSpec(id="trace_fit", title="Fit the range or the whole trace", menu="Trace", tip="F on the timeline"),
+    ActionSpec(
+        id="trace_to_chrome",
+        title="For Perfetto (Chrome JSON)…",
+        menu="Trace",
+        submenu="Export trace",
+        separator_before=True,
+    ),
+    ActionSpec(id="trace_to_tensorboard", title="For TensorBoard (folder)…", menu="Trace", submenu="Export trace"),
+    ActionSpec(id="trace_to_csv", title="Table in front as CSV…", menu="Trace", submenu="Export trace"),
+    ActionSpec(id="trace_to_npz", title="Table in front as numpy arrays…", menu="Trace", submenu="Export trace"),
+    ActionSpec(id="trace_to_speedscope", title="For speedscope…", menu="Trace", submenu="Export trace"),
+    ActionSpec(id="trace_to_folded", title="Folded stacks for flame graphs…", menu="Trace", submenu="Export trace"),
+    ActionSpec(id="trace_to_markdown", title="Summary as Markdown…", menu="Trace", submenu="Export trace"),
     ActionSpec(id="reset_layout", title="Reset layout", menu="Window"),
     ActionSpec(id="fullscreen", title="Full screen", menu="Window", shortcut="F11", checkable=True),
     ActionSpec(id="palette", title="Command palette…", menu="Help", shortcut="Ctrl+K"),
@@ -111,8 +136,12 @@ class ActionSet:
     def __getitem__(self, action_id: str) -> QAction:
         return self._actions[action_id]
 
-    def fill(self, bar: QMenuBar) -> None:
-        """Build the menu bar."""
+    def starting(self, prefix: str) -> list[str]:
+        """Ids that begin so."""
+        return [action_id for action_id in self._actions if action_id.startswith(prefix)]
+
+    def fill(self, bar: QMenuBar) -> dict[str, QMenu]:
+        """Build the menu bar; returns its menus by title."""
         menus = {title: bar.addMenu(title) for title in MENUS}
         submenus: dict[tuple[str, str], QMenu] = {}
         for spec in ACTIONS:
@@ -129,6 +158,7 @@ class ActionSet:
             elif spec.separator_before:
                 menu.addSeparator()
             menu.addAction(self._actions[spec.id])
+        return menus
 
     def submenu(self, parent: QWidget, submenu: str) -> QMenu:
         """A menu with the actions of one submenu, for a button."""

@@ -29,6 +29,8 @@ class Commands:
         "export_steps_csv",
     )
 
+    TRACE_FORMATS = ("chrome", "tensorboard", "csv", "npz", "speedscope", "folded", "markdown")
+
     def __init__(self, window: "MainWindow") -> None:
         self._window = window
 
@@ -50,7 +52,17 @@ class Commands:
             "copy_command": lambda: window.dock.copy_command(),
             "copy_table": self.copy_table,
             "undo_delete": self.undo_delete,
-            **{f"view_{name}": partial(self.show_view, name) for name in ("live", "profile", "compare", "history")},
+            **{
+                f"view_{name}": partial(self.show_view, name)
+                for name in ("live", "profile", "compare", "quality", "trace", "history")
+            },
+            "open_trace": window.tracing.ask_and_open,
+            "show_timeline": window.tracing.open_shown_run,
+            "trace_diff": window.tracing.compare,
+            "trace_search": window.tracing.search,
+            "trace_measure": window.tracing.measure,
+            "trace_fit": window.tracing.fit,
+            **{f"trace_to_{form}": partial(window.tracing.export, form) for form in self.TRACE_FORMATS},
             "toggle_setup": lambda: window.dock.setVisible(window.dock.isHidden()),
             "theme_system": lambda: self.choose_theme("system"),
             "theme_dark": lambda: self.choose_theme("dark"),

@@ -13,6 +13,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--theme", choices=("system", "dark", "light"), help="colours, for this start only")
     parser.add_argument("--library", metavar="FOLDER", help="library of runs (default: your data folder)")
     parser.add_argument("--model", help="model to begin with")
+    parser.add_argument("--trace", metavar="FILE", help="trace to open")
     return parser.parse_args(argv)
 
 
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     app = QApplication.instance() or QApplication(["gptscope"])
     assert isinstance(app, QApplication)
     theme, settings = prepare_application(app, theme=options.theme)
-    window = build_window(theme, settings, library=options.library, model=options.model)
+    window = build_window(theme, settings, library=options.library, model=options.model, trace=options.trace)
     window.show()
     _let_ctrl_c_end(app, QTimer(app))
     return int(app.exec())

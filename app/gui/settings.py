@@ -52,6 +52,17 @@ class Settings:
         self._store.setValue("recent_models", kept[:MAX_RECENT])
 
     @property
+    def recent_traces(self) -> list[str]:
+        """Opened trace files, newest first."""
+        value = self._store.value("recent_traces", [])
+        return [str(item) for item in (value if isinstance(value, list) else [value]) if item]
+
+    def add_recent_trace(self, path: str) -> None:
+        """Put a trace first in the list."""
+        kept = [path, *(item for item in self.recent_traces if item != path)]
+        self._store.setValue("recent_traces", kept[:MAX_RECENT])
+
+    @property
     def baseline_run(self) -> str:
         """Id of the pinned run, empty when none is."""
         return str(self._store.value("baseline", ""))

@@ -37,10 +37,14 @@ def build_window(
     *,
     library: str | None = None,
     model: str | None = None,
+    trace: str | None = None,
     session: Session | None = None,
 ) -> MainWindow:
-    """The window with its controller; `library` and `model` hold for this start only."""
+    """The window with its controller; `library`, `model` and `trace`, a file to open, hold for this start only."""
     controller = Controller(session or Session(), settings)
     if model:
         controller.setup.model = model
-    return MainWindow(controller, theme, settings, library=Path(library) if library else None)
+    window = MainWindow(controller, theme, settings, library=Path(library) if library else None)
+    if trace:
+        window.ready.connect(lambda: window.tracing.open(Path(trace)))
+    return window

@@ -15,6 +15,7 @@ from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.setup_dock import SetupDock
 from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.tracing import Tracing, looks_like_trace
 from gptscope.app.gui.views.first import FirstScreen
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
 from gptscope.app.gui.widgets.tab_bar import TabBar
@@ -24,17 +25,19 @@ if TYPE_CHECKING:
     from gptscope.app.gui.views.history import HistoryView
     from gptscope.app.gui.views.live import LiveView
     from gptscope.app.gui.views.profile import ProfileView
+    from gptscope.app.gui.views.quality import QualityView
 
 REDRAW_MS = 33
 _UNPAINTED_MS = 1000
-VIEWS = ("Live", "Profile", "Compare", "History")
-LIVE, PROFILE, COMPARE, HISTORY = range(4)
+VIEWS = ("Live", "Profile", "Compare", "Quality", "Trace", "History")
+LIVE, PROFILE, COMPARE, QUALITY, TRACE, HISTORY = range(6)
 _LEVEL_ICONS = {"info": ("info", "t2"), "warning": ("warning", "warn"), "error": ("error", "bad")}
 
 
 class MainWindow(QMainWindow):
     """Shows a shell at once; the views with their charts are made right after its first paint."""
 
+    TRACE = TRACE
     ready = Signal()  # the views exist
 
     def __init__(
@@ -48,8 +51,10 @@ class MainWindow(QMainWindow):
         self.live: LiveView | None = None
         self.profile: ProfileView | None = None
         self.compare: CompareView | None = None
+        self.quality: QualityView | None = None
         self.history: HistoryView | None = None
         self.comparing = Comparing(controller)
+        self.tracing = Tracing(self)
         self._painted = self._begun = False
         self._in_narrow_view = False
         self._dock_elsewhere = False  # whether Setup is shown in the other kind of view
@@ -60,7 +65,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.commands = Commands(self)
         self.actions_by_id = ActionSet(self, self.commands.handlers())
-        self.actions_by_id.fill(self.menuBar())
+        self.tracing.attach_recent(self.actions_by_id.fill(self.menuBar())["Trace"])
         self.dock = SetupDock(controller, theme, self.icons)
         self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, self.dock)
         self.dock.visibilityChanged.connect(self._on_dock_shown)
@@ -69,7 +74,7 @@ class MainWindow(QMainWindow):
         self._make_status_bar()
         self._redraw = QTimer(self)
         self._redraw.setInterval(REDRAW_MS)
-        self._redraw.timeout.connect(self._on_redraw)
+        self._redraw.timeout.connect(self._on_tick)
         self._wire()
         self._restore_layout()
 
@@ -94,7 +99,8 @@ class MainWindow(QMainWindow):
         self.tabs.setAccessibleName("Views")
         for name in VIEWS:
             self.tabs.addTab(name)
-        self.tabs.setTabVisible(COMPARE, False)  # until there is something to compare
+        for hidden in (COMPARE, QUALITY, TRACE):
+            self.tabs.setTabVisible(hidden, False)  # until there is something to show
         self.workload_text = ElidedLabel("", level=2, size=12)
         self.workload_text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.baseline_button = button(
@@ -172,6 +178,8 @@ class MainWindow(QMainWindow):
         self._show_workload()
         self._on_running()
         self._on_comparing()
+        self.actions_by_id["view_trace"].setEnabled(False)
+        self.tracing.show_actions()
 
     # ---------------------------------------------------------------------------------------------- start
 
@@ -199,6 +207,7 @@ class MainWindow(QMainWindow):
         from gptscope.app.gui.views.history import HistoryView
         from gptscope.app.gui.views.live import LiveView
         from gptscope.app.gui.views.profile import ProfileView
+        from gptscope.app.gui.views.quality import QualityView
 
         self.controller.begin()
         self.live = LiveView(self.controller, self.theme, self.icons, self.commands.save_chart, self.commands.run)
@@ -206,8 +215,9 @@ class MainWindow(QMainWindow):
         self.compare = CompareView(
             self.controller, self.comparing, self.theme, self.icons, self.commands.save_chart, self.commands.open_run
         )
+        self.quality = QualityView(self.controller, self.theme, self.icons, self.commands.save_chart)
         self.history = HistoryView(self.controller, self.theme, self.icons, self.commands)
-        for view in (self.live, self.profile, self.compare, self.history):
+        for view in (self.live, self.profile, self.compare, self.quality, self.history):
             self.stack.addWidget(view)
         library = LibraryAccess(self._library_folder or self.settings.library_folder)
         library.changed.connect(self._on_library)
@@ -230,11 +240,12 @@ class MainWindow(QMainWindow):
     # ---------------------------------------------------------------------------------------------- views
 
     def show_view(self, index: int) -> None:
-        """Show Live (or the first screen), Profile, Compare or History."""
+        """Show one of `VIEWS`; Live is the first screen until something ran."""
         if self.tabs.currentIndex() != index:
             self.tabs.setCurrentIndex(index)  # comes back here
             return
-        targets: tuple[QWidget | None, ...] = (self._live_or_first(), self.profile, self.compare, self.history)
+        views = (self.profile, self.compare, self.quality, self.tracing.view, self.history)
+        targets = (self._live_or_first(), *views)
         target = targets[index]
         if target is None:
             return
@@ -247,8 +258,8 @@ class MainWindow(QMainWindow):
         self._on_redraw()
 
     def _place_dock(self, index: int) -> None:
-        """Profile and Compare need the width: Setup is hidden there, unless one asks for it there."""
-        narrow = index in (PROFILE, COMPARE)
+        """Views of their own width: Setup is hidden there, unless one asks for it there."""
+        narrow = index in (PROFILE, COMPARE, QUALITY, TRACE)
         if narrow != self._in_narrow_view:
             self._in_narrow_view = narrow
             wanted, self._dock_elsewhere = self._dock_elsewhere, not self.dock.isHidden()
@@ -263,7 +274,7 @@ class MainWindow(QMainWindow):
 
     def rewrite(self) -> None:
         """Write every figure anew, because they are written differently now."""
-        for view in (self.live, self.profile):
+        for view in (self.live, self.profile, self.quality):
             if view is not None:
                 view.rewrite()
         self.comparing.retell()
@@ -271,9 +282,18 @@ class MainWindow(QMainWindow):
         self.first.refresh()
         self._on_library()
 
+    def _on_tick(self) -> None:
+        """30 times a second while something runs. Live has a pace of its own, so as not to slow the run down."""
+        if self.live is not None and self.stack.currentWidget() is self.live:
+            self._show_quality_tab()
+            self.live.tick()
+        else:
+            self._on_redraw()
+
     def _on_redraw(self) -> None:
+        self._show_quality_tab()
         current = self.stack.currentWidget()
-        for view in (self.live, self.profile, self.compare):
+        for view in (self.live, self.profile, self.compare, self.quality):
             if view is not None and view is current:
                 view.refresh()
 
@@ -319,10 +339,15 @@ class MainWindow(QMainWindow):
         view = self.controller.experiment
         assert view is not None
         assert view.finished is not None
+        library = self.controller.library
+        reason = library.unkept_reason if library is not None else "There is no library."
         if view.finished.outcome == "done":
-            self.tell("Finished. The run is kept in History.", "info")
+            kept = f"Finished, but not kept. {reason}" if reason else "Finished. The run is kept in History."
         elif view.finished.outcome == "cancelled":
-            self.tell("Stopped. What was measured is kept in History.", "info")
+            kept = f"Stopped, but not kept. {reason}" if reason else "Stopped. What was measured is kept in History."
+        else:
+            return  # the failure has its own place
+        self.tell(kept, "warning" if reason else "info")
 
     def _show_exports(self) -> None:
         has_run = self.controller.experiment is not None
@@ -351,6 +376,11 @@ class MainWindow(QMainWindow):
         self.actions_by_id["view_compare"].setEnabled(self.comparing.available)
         if self.current_view() is self.compare:
             self._on_redraw()
+
+    def _show_quality_tab(self) -> None:
+        available = self.quality is not None and self.quality.available
+        self.tabs.setTabVisible(QUALITY, available)
+        self.actions_by_id["view_quality"].setEnabled(available)
 
     def _show_baseline(self) -> None:
         baseline = self.controller.baseline
@@ -391,13 +421,18 @@ class MainWindow(QMainWindow):
     # ---------------------------------------------------------------------------------------------- drop and close
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if self._dropped_path(event) is not None:
+        path = self._dropped_path(event)
+        if path is not None:
             event.acceptProposedAction()
-            self.tell("Drop to choose this as the model.", "info")
+            trace = looks_like_trace(Path(path))
+            self.tell(f"Drop to {'open this trace' if trace else 'choose this as the model'}.", "info")
 
     def dropEvent(self, event: QDropEvent) -> None:
         path = self._dropped_path(event)
-        if path is not None:
+        if path is not None and looks_like_trace(Path(path)):
+            event.acceptProposedAction()
+            self.tracing.open(Path(path))
+        elif path is not None:
             event.acceptProposedAction()
             self.dock.show()
             self.dock.model_form.choose(path)
@@ -415,4 +450,5 @@ class MainWindow(QMainWindow):
         self.settings.save_layout(self.saveGeometry(), self.saveState())
         self.settings.sync()
         self.controller.close()
+        self.tracing.close()
         super().closeEvent(event)

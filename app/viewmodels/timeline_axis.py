@@ -12,7 +12,8 @@ NARROWEST_NS = 20.0
 """As far as one can zoom in: traces have whole nanoseconds."""
 _MARGIN = 0.02
 _UNITS = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
-_LONG_LABEL = 1e5
+_LONGEST, _SMALLEST_STEP = 10_000, 0.001
+"""Labels stay below the one and have at most three decimals, by the other."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,13 @@ def ticks(axis: Axis, most: int) -> Ticks:
     rough = axis.length / max(most, 1)
     power = 10.0 ** math.floor(math.log10(max(rough, 1e-3)))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if step >= f), _UNITS[0])
+    farthest = max(abs(axis.start), abs(axis.end))
+    # The smallest unit with short labels; where a step is too small for it, labels count from a moment before the view.
+    factor, unit = next(((f, u) for f, u in _UNITS if farthest < f * _LONGEST and step < f * 1000), _UNITS[-1])
     base = 0.0
-    if max(abs(axis.start), abs(axis.end)) / step > _LONG_LABEL:
+    if step < factor * _SMALLEST_STEP:
         base = math.floor(axis.start / (step * 1000)) * step * 1000
+        factor, unit = next((f, u) for f, u in _UNITS if axis.end - base < f * _LONGEST)
     first = math.ceil((axis.start - base) / step)
     count = math.floor((axis.end - base) / step) - first + 1
     offsets = [(first + i) * step for i in range(max(count, 0))]

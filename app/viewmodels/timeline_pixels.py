@@ -31,9 +31,12 @@ class LaneEvents:
     end: Floats
     code: Bytes
     """What colour, see `timeline_codes`."""
-    _busy_before: Floats = field(repr=False)
+    busy: Floats = field(repr=False)
+    """Sum of the lengths of all events before each; one more than there are events."""
     keys: Int64 = field(repr=False)
+    """Length and code in one number, so that the largest tells the longest event's colour; one more, too."""
     maxima: Int64 = field(repr=False)
+    """Largest key of each block of events."""
 
     @classmethod
     def build(cls, rows: Int32, start: Floats, end: Floats, code: Bytes) -> "LaneEvents":
@@ -57,13 +60,6 @@ class LaneEvents:
 
     def __len__(self) -> int:
         return int(self.start.size)
-
-    def busy_before(self, time: Floats) -> Floats:
-        """Busy time before each moment."""
-        begun = np.searchsorted(self.start, time, side="right")
-        last = np.maximum(begun - 1, 0)
-        inside = np.minimum(time, self.end[last]) - self.start[last]
-        return np.where(begun > 0, self._busy_before[last] + inside, 0.0)
 
     def at(self, time: float, tolerance: float) -> int | None:
         """Position of the event at a moment, or else of the nearest one within the tolerance."""
@@ -112,11 +108,15 @@ def columns(lane: LaneEvents, edges: Floats) -> Columns:
         nothing = np.zeros(size, np.int64)
         return Columns(nothing, nothing, np.zeros(size, np.float32), np.zeros(size, np.uint8))
     begun = np.searchsorted(lane.start, edges, side="left")
-    ended = np.searchsorted(lane.end, edges[:-1], side="right")
-    first, after = np.minimum(ended, begun[:-1]), begun[1:]
+    # Of the events that began before an edge only the last one can go on beyond it: they do not overlap.
+    last = np.maximum(begun - 1, 0)
+    until = np.minimum(lane.end[last], edges)
+    busy_before = np.where(begun > 0, lane.busy[last] + (until - lane.start[last]), 0.0)
+    goes_on = (begun > 0) & (lane.end[last] > edges)
+    first, after = begun[:-1] - goes_on[:-1], begun[1:]
     touched = after > first
     width = np.diff(edges)
-    busy = np.diff(lane.busy_before(edges))
+    busy = np.diff(busy_before)
     ink = np.where(touched, np.clip(busy / width, MIN_INK, 1.0), 0.0).astype(np.float32)
     code = np.zeros(size, np.uint8)
     if touched.any():

@@ -3,7 +3,7 @@
 import logging
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.headings import draw_headings
@@ -51,6 +51,7 @@ class TimelineCanvas(Painted):
         self._press_scroll = 0
         self._dragging = ""  # "range" or "pan" once the pointer has moved
         self._pointer: QPointF | None = None
+        self._by_keyboard = False  # whether the focus came by Tab: then it is shown
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Timeline")
@@ -149,7 +150,7 @@ class TimelineCanvas(Painted):
             self._overlay.draw_marks(painter, width, height, pointer)
         painter.restore()
         draw_headings(painter, theme, self.rows, self.scroll, height, marks.unit)
-        if self.hasFocus():
+        if self.hasFocus() and self._by_keyboard:
             painter.setPen(theme.pen("accent"))
             painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
 
@@ -248,6 +249,11 @@ class TimelineCanvas(Painted):
             start, end = self.state.timeline.times(row)
             room = max(end - start, 1.0) * 0.1
             self.state.look(self.state.axis.to(start - room, end + room))
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._by_keyboard = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        self.update()
 
     def leaveEvent(self, _event: object) -> None:
         self._pointer = None

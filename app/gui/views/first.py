@@ -16,7 +16,7 @@ CONTENT_WIDTH = 960
 MODEL_TEXT = (
     "A Hugging Face folder, a GGUF file or a nanoGPT checkpoint. GPT-2, NeoX, Llama, Mistral and Qwen families."
 )
-BEGIN_TEXT = "Start with one of these, or drop a model folder or file anywhere on this window."
+BEGIN_TEXT = "Start with one of these, or drop a model or a trace anywhere on this window."
 _ICONS = {"yes": ("check", "good"), "later": ("clock", "warn"), "no": ("cross", "t3")}
 
 
@@ -84,17 +84,18 @@ class FirstScreen(QScrollArea):
                 chosen=False,
             )
         )
-        history = button("Open history", self._handlers["view_history"], tip="Ctrl+3")
-        self._icons.on_button(history, "reopen")
-        self._history_card = self._card(
-            "reopen",
-            "Reopen a run",
-            "Every run is kept with its trace, and opens exactly as it was: charts, kernels, roofline.",
-            "Pin one as the baseline and later runs stand beside it.",
-            history,
-            chosen=False,
+        trace = button("Open…", self._handlers["open_trace"], tip="Ctrl+O", name="Open a trace")
+        self._icons.on_button(trace, "bars")
+        row.addWidget(
+            self._card(
+                "bars",
+                "Open a trace",
+                "Any Kineto or Chrome trace from PyTorch and others: .json, .json.gz or .zip, also a damaged one.",
+                "Timeline, kernels, operators, modules, gaps, advice, and export to Perfetto and more.",
+                trace,
+                chosen=False,
+            )
         )
-        row.addWidget(self._history_card)
         return row
 
     def _card(self, icon: str, title: str, text: str, note: str, action: QWidget, *, chosen: bool) -> QFrame:

@@ -1,16 +1,16 @@
 """Right of the timeline: sums of the selected range; all about the chosen event, its links and its arguments."""
 
+import re
 import threading
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPixmap
+from PySide6.QtGui import QFontMetrics, QPainter, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.state import TimelineState
-from gptscope.app.gui.views.inspector import breakable
 from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, rule, set_text
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
@@ -22,6 +22,8 @@ from gptscope.app.viewmodels.trace_details import Lines, argument_lines, event_l
 
 WIDTH = 296
 _MOST_LINKS = 6
+_ROOM = WIDTH - 48
+"""Pixels for a name and its value on one line."""
 
 
 class ShareBar(Painted):
@@ -168,7 +170,7 @@ class TraceInspector(QFrame):
             sign.setPixmap(self._swatch_of(category))
             self._range_grid.addWidget(sign, number, 0)
             name = category_title(category) if category else "gaps"
-            self._range_grid.addWidget(label(name, size=12), number, 1)
+            self._range_grid.addWidget(ElidedLabel(name, size=12), number, 1)
             for place, (text, level) in enumerate(((calls, 2), (time, 1), (share, 2))):
                 cell = label(text, level=level, size=12)
                 cell.setAlignment(Qt.AlignmentFlag.AlignRight)
@@ -278,16 +280,27 @@ def _grid(column: QVBoxLayout) -> QGridLayout:
 
 
 def _fill(grid: QGridLayout, lines: Lines) -> None:
+    """Name and value side by side; a long value has lines of its own below its name."""
+    metrics = QFontMetrics(grid.parentWidget().font())
     for number, (name, text) in enumerate(lines):
-        title, value = label(name, level=2, size=12), label(breakable(text), size=12)
+        title, value = label(name, level=2, size=12), label(_breakable(text), size=12)
         value.setWordWrap(True)
-        value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
         value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         title.setAlignment(Qt.AlignmentFlag.AlignTop)
-        grid.addWidget(title, number, 0)
-        grid.addWidget(value, number, 1)
+        grid.addWidget(title, 2 * number, 0)
+        if metrics.horizontalAdvance(name) + metrics.horizontalAdvance(text) > _ROOM:
+            value.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(value, 2 * number + 1, 0, 1, 2)
+        else:
+            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(value, 2 * number, 1)
     grid.setColumnStretch(1, 1)
+
+
+def _breakable(text: str) -> str:
+    """Long names without spaces may break anywhere but in the middle of a word (zero-width spaces)."""
+    return re.sub(r"(?<=[.,_:<>(){}/&])", "\u200b", text) if len(text) > 24 else text
 
 
 def _clear(layout: QGridLayout | QVBoxLayout) -> None:

@@ -62,7 +62,8 @@ class TraceTables(QWidget):
         self.tabs.setUsesScrollButtons(True)
         for key in self.keys:
             self.tabs.addTab(TABLES[key].title if key in TABLES else "Health")
-        row.addWidget(self.tabs, 1)
+        row.addWidget(self.tabs)
+        row.addStretch(1)
         self.unit = label("whole trace", level=3, size=12)
         row.addWidget(self.unit)
         self.range_button = button(

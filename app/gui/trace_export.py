@@ -1,0 +1,85 @@
+"""Saves the opened trace, all of it or the selected range, in any format of the exporters, on a thread."""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog
+
+from gptscope.profiling.export import ExportError
+from gptscope.profiling.export.trace_formats import TRACE_FORMATS, TraceFormat
+from gptscope.profiling.trace.analysis import Linked
+
+if TYPE_CHECKING:
+    from gptscope.app.gui.views.trace import TraceView
+    from gptscope.app.gui.window import MainWindow
+
+_TABLES = frozenset({"csv", "npz"})
+"""Formats that hold one table: the one in front."""
+
+
+class TraceExport(QObject):
+    """One export at a time."""
+
+    _done = Signal(str, str)  # sentence, level
+
+    def __init__(self, window: "MainWindow", view: "TraceView") -> None:
+        super().__init__(window)
+        self._window, self._view = window, view
+        self._thread: threading.Thread | None = None
+        self._done.connect(window.tell)
+
+    def ask_and_export(self, name: str) -> None:
+        """Ask for a file (or folder) and write it."""
+        form, opened = TRACE_FORMATS[name], self._view.trace
+        if opened is None:
+            self._window.tell("There is no trace to save; open one first (Ctrl+O).", "warning")
+            return
+        if self._thread is not None and self._thread.is_alive():
+            self._window.tell("Another export is being written; wait for it.", "warning")
+            return
+        stem = opened.path.name.partition(".")[0] or "trace"
+        if form.ending:
+            start = str(Path.home() / f"{stem}{form.ending}")
+            chosen, _ = QFileDialog.getSaveFileName(
+                self._window, f"Save the trace: {form.summary}", start, f"*{form.ending}"
+            )
+        else:
+            chosen = QFileDialog.getExistingDirectory(self._window, f"Folder for {form.summary}", str(Path.home()))
+        if chosen:
+            self.export(name, Path(chosen))
+
+    def export(self, name: str, path: Path) -> None:
+        """Write in the background; the status bar tells the end."""
+        opened, state = self._view.trace, self._view.state
+        assert opened is not None
+        form, linked = TRACE_FORMATS[name], opened.timeline.linked
+        origin = opened.timeline.origin_ns
+        selected = state.range
+        limits = (round(selected[0]) + origin, round(selected[1]) + origin) if selected is not None else None
+        front = self._view.tables.front_key() if name in _TABLES else "kernels"
+        title = opened.path.name.partition(".")[0] or "trace"
+        what = "the selected range" if limits is not None else "the whole trace"
+        self._window.tell(f"Saving {what} to {path}…", "info")
+        self._thread = threading.Thread(
+            target=lambda: self._write(form, linked, limits, (title, path, front)), name="export a trace", daemon=True
+        )
+        self._thread.start()
+
+    def _write(
+        self, form: TraceFormat, linked: Linked, limits: tuple[int, int] | None, where: tuple[str, Path, str]
+    ) -> None:
+        title, path, table = where
+        try:
+            part = linked if limits is None else Linked.of(linked, limits)
+            written = form.write(part, title, path, table)
+        except (ExportError, OSError, ValueError, KeyError) as error:
+            self._done.emit(f"{path} could not be saved: {error}", "error")
+        else:
+            self._done.emit(f"Saved {written}.", "info")
+
+    def close(self) -> None:
+        """Let a running export end."""
+        if self._thread is not None:
+            self._thread.join(30)

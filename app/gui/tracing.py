@@ -1,0 +1,167 @@
+"""Traces in the window: opening by dialog, drop, command line, recent files or a kept run; exporting; comparing two."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+if TYPE_CHECKING:
+    from gptscope.app.gui.trace_export import TraceExport
+    from gptscope.app.gui.views.trace import TraceView
+    from gptscope.app.gui.window import MainWindow
+
+_KINDS = "Traces (*.json *.json.gz *.gz *.zip *.trace);;All files (*)"
+_MODEL_ENDINGS = frozenset({".gguf", ".safetensors", ".pt", ".pth", ".bin", ".ckpt"})
+_HEAD = 4096
+
+
+def looks_like_trace(path: Path) -> bool:
+    """Whether a dropped file is to be opened as a trace rather than as a model: by its first bytes, not its name."""
+    if not path.is_file() or path.suffix.lower() in _MODEL_ENDINGS:
+        return False
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    if head.startswith(b"\x1f\x8b"):
+        return True
+    if head.startswith(b"PK"):
+        return path.suffix.lower() == ".zip"
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
+
+
+class Tracing(QObject):
+    """Makes the Trace view when it is first needed and leads to it."""
+
+    def __init__(self, window: "MainWindow") -> None:
+        super().__init__(window)
+        self._window = window
+        self.view: TraceView | None = None
+        self._export: TraceExport | None = None
+        self._recent_menu: QMenu | None = None
+        window.controller.experiment_opened.connect(self.show_actions)
+        window.controller.running_changed.connect(self.show_actions)
+
+    # ---------------------------------------------------------------------------------------------- opening
+
+    def ask_and_open(self) -> None:
+        """Let a person choose a file."""
+        recent = self._window.settings.recent_traces
+        folder = str(Path(recent[0]).parent) if recent else str(Path.home())
+        chosen, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", folder, _KINDS)
+        if chosen:
+            self.open(Path(chosen))
+
+    def open(self, path: Path, name: str = "") -> None:
+        """Open a trace and show it; `name` for one that is not known by its file."""
+        window = self._window
+        view = self._made_view()
+        window.tabs.setTabVisible(window.TRACE, True)
+        window.actions_by_id["view_trace"].setEnabled(True)
+        window.show_view(window.TRACE)
+        view.open(path, name)
+        if not name:
+            window.settings.add_recent_trace(str(path.absolute()))
+            self._fill_recent()
+            window.first.refresh_recent()
+
+    def open_shown_run(self) -> None:
+        """The trace of the shown run."""
+        experiment = self._window.controller.experiment
+        run = experiment.current if experiment is not None else None
+        if run is None:
+            self._window.tell("There is no run whose trace could be shown.", "warning")
+        else:
+            self.open_run(run.run_id)
+
+    def open_run(self, run_id: str) -> None:
+        """The trace of a kept run."""
+        library = self._window.controller.library
+        entry = library.find(run_id) if library is not None else None
+        if entry is None or entry.trace is None:
+            self._window.tell("This run has no trace: it was not profiled, or ended before that.", "warning")
+        else:
+            self.open(entry.trace, entry.name)
+
+    def _made_view(self) -> "TraceView":
+        if self.view is None:
+            from gptscope.app.gui.trace_export import TraceExport
+            from gptscope.app.gui.views.trace import TraceView
+
+            window = self._window
+            self.view = TraceView(window.controller, window.theme, window.icons)
+            self.view.open_button.clicked.connect(self.ask_and_open)
+            self._export = TraceExport(window, self.view)
+            self.view.export_wanted.connect(self._open_export_menu)
+            self.view.shown.connect(self.show_actions)
+            window.stack.addWidget(self.view)
+        return self.view
+
+    def close(self) -> None:
+        """End all threads."""
+        if self.view is not None:
+            self.view.close_loader()
+        if self._export is not None:
+            self._export.close()
+
+    # ---------------------------------------------------------------------------------------------- actions
+
+    def show_actions(self) -> None:
+        """Enable what can be done now."""
+        actions = self._window.actions_by_id
+        experiment = self._window.controller.experiment
+        actions["show_timeline"].setEnabled(experiment is not None and not self._window.controller.running)
+        opened = self.view is not None and self.view.trace is not None
+        for action_id in ("trace_search", "trace_measure", "trace_fit", "trace_diff", *actions.starting("trace_to_")):
+            actions[action_id].setEnabled(opened)
+
+    def attach_recent(self, menu: QMenu) -> None:
+        """Put the list of recent traces into a menu."""
+        self._recent_menu = menu.addMenu("Recent traces")
+        self._fill_recent()
+
+    def _fill_recent(self) -> None:
+        if self._recent_menu is None:
+            return
+        self._recent_menu.clear()
+        for text in self._window.settings.recent_traces:
+            action = self._recent_menu.addAction(Path(text).name, lambda path=text: self.open(Path(path)))
+            action.setToolTip(text)
+            action.setStatusTip(text)
+        self._recent_menu.setEnabled(bool(self._recent_menu.actions()))
+
+    def _open_export_menu(self) -> None:
+        self._window.actions_by_id.submenu(self._window, "Export trace").exec(QCursor.pos())
+
+    def export(self, form: str) -> None:
+        """Save the selected range of the opened trace, or all of it."""
+        if self._export is not None:
+            self._export.ask_and_export(form)
+
+    def compare(self) -> None:
+        """Compare the opened trace with another one."""
+        if self.view is None or self.view.trace is None:
+            return
+        folder = str(self.view.trace.path.parent)
+        chosen, _ = QFileDialog.getOpenFileName(self._window, "Compare with another trace", folder, _KINDS)
+        if chosen:
+            self.view.compare(Path(chosen))
+
+    def search(self) -> None:
+        """Search the opened trace."""
+        if self.view is not None:
+            self._window.show_view(self._window.TRACE)
+            self.view.focus_search()
+
+    def measure(self) -> None:
+        """Measure between two moments, or stop that."""
+        if self.view is not None:
+            self.view.state.measure(on=not self.view.state.measuring)
+
+    def fit(self) -> None:
+        """See the selected range or everything."""
+        if self.view is not None:
+            self.view.state.fit()

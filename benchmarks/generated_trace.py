@@ -1,0 +1,131 @@
+"""Made-up traces of any size for the benchmarks: GPU-like, with threads, nested operators, launches and streams.
+
+    python -P benchmarks/generated_trace.py EVENTS FILE.json
+
+The same pattern of a transformer's step is repeated; durations vary, so that all sums and orders are honest work.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from gptscope.profiling.trace import Counters, Flows, Instants, MemoryEvents, Trace, Track
+
+STREAMS = 4
+OPERATORS = ("aten::linear", "aten::addmm", "aten::native_layer_norm", "aten::gelu", "aten::add", "aten::softmax")
+KERNELS = (
+    "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn",
+    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int, float)",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&)>",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, float)",
+    "flash_fwd_kernel",
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(int)",
+)
+
+
+def rows(events: int) -> dict[str, np.ndarray]:
+    """Columns of a trace with about this many events: per operator an outer and an inner call, a launch, a kernel."""
+    random = np.random.default_rng(7)
+    calls = events // 4
+    length = random.integers(4_000, 60_000, calls)
+    outer = np.cumsum(length + random.integers(0, 3_000, calls)) - length
+    inner = outer + length // 8
+    launch = outer + length // 4
+    kernel_length = random.integers(1_000, 40_000, calls) // 16 * STREAMS
+    kernel = np.zeros(calls, np.int64)
+    for stream in range(STREAMS):
+        here = np.arange(stream, calls, STREAMS)
+        earliest = launch[here] + 8_000
+        end = np.maximum.accumulate(earliest - np.concatenate(([0], np.cumsum(kernel_length[here])[:-1])))
+        kernel[here] = end + np.concatenate(([0], np.cumsum(kernel_length[here])[:-1]))
+    kind = random.integers(0, len(OPERATORS), calls)
+    return {
+        "kind": kind,
+        "outer": outer,
+        "length": length,
+        "inner": inner,
+        "launch": launch,
+        "kernel": kernel,
+        "kernel_length": kernel_length,
+    }
+
+
+def as_trace(events: int) -> Trace:
+    """The same as columns, without a file between."""
+    made = rows(events)
+    calls = made["kind"].size
+    number = np.arange(1, calls + 1)
+    stream = np.arange(calls) % STREAMS
+    zero, none = np.zeros(calls, np.int64), np.full(4 * calls, -1, np.int64)
+    names = [*OPERATORS, *(f"{name}_impl" for name in OPERATORS), "cudaLaunchKernel", *KERNELS]
+    kernel_name = made["kind"] + 2 * len(OPERATORS) + 1
+    device = np.concatenate((none[: 3 * calls], zero))
+    return Trace(
+        names=names,
+        categories=["cpu_op", "cuda_runtime", "kernel"],
+        tracks=[Track(1, 10), *(Track(0, 7 + one) for one in range(STREAMS))],
+        texts=[b""],
+        name=_ints(made["kind"], made["kind"] + len(OPERATORS), zero + 2 * len(OPERATORS), kernel_name),
+        category=_ints(zero, zero, zero + 1, zero + 2),
+        track=_ints(zero, zero, zero, stream + 1),
+        start_ns=np.concatenate((made["outer"], made["inner"], made["launch"], made["kernel"])),
+        duration_ns=np.concatenate(
+            (made["length"], made["length"] * 3 // 4, made["length"] // 4, made["kernel_length"])
+        ),
+        unfinished=np.zeros(4 * calls, bool),
+        correlation=_ints(zero, zero, number, number),
+        external_id=_ints(number, number, number, number),
+        sequence=none,
+        forward_thread=none,
+        device=device,
+        stream=np.concatenate((none[: 3 * calls], stream + 7)),
+        moved_bytes=none,
+        python_id=none,
+        python_parent=none,
+        collective=_ints(zero, zero, zero, zero),
+        shapes=_ints(zero, zero, zero, zero),
+        types=_ints(zero, zero, zero, zero),
+        values=_ints(zero, zero, zero, zero),
+        place=np.arange(4 * calls),
+        instants=Instants(),
+        counters=Counters(),
+        flows=Flows(),
+        memory=MemoryEvents(),
+    )
+
+
+def _ints(*columns: np.ndarray) -> np.ndarray:
+    return np.concatenate(columns).astype(np.int32)
+
+
+def write(path: Path, events: int) -> None:
+    """Write it as Kineto does, with arguments."""
+    made = rows(events)
+    columns = zip(*(made[name].tolist() for name in made), strict=True)
+    calls_in_step = max(len(made["kind"]) // 50, 1)
+    steps = made["outer"][::calls_in_step].tolist() + [int(made["outer"][-1] + made["length"][-1])]
+    head = '{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"Made-up GPU"}],"traceEvents":[\n'
+    with path.open("w") as file:
+        file.write(head)
+        for number, (begin, end) in enumerate(zip(steps[:-1], steps[1:], strict=True)):
+            file.write(_event(f"ProfilerStep#{number}", "user_annotation", 1, 10, begin, end - begin - 100, "{}"))
+        for number, (kind, outer, length, inner, launch, kernel, kernel_length) in enumerate(columns, 1):
+            args = f'{{"External id":{number},"Record function id":0,"Ev Idx":{number},"Input Dims":[[8,{kind * 64},768]]}}'
+            file.write(_event(OPERATORS[kind], "cpu_op", 1, 10, outer, length, args))
+            file.write(_event(OPERATORS[kind] + "_impl", "cpu_op", 1, 10, inner, length * 3 // 4, args))
+            link = f'"correlation":{number},"External id":{number}'
+            file.write(_event("cudaLaunchKernel", "cuda_runtime", 1, 10, launch, length // 4, f'{{"cbid":211,{link}}}'))
+            stream = (number - 1) % STREAMS
+            args = f'{{"device":0,"stream":{7 + stream},{link},"registers per thread":32,"grid":[256,1,1],"block":[128,1,1]}}'
+            file.write(_event(KERNELS[kind], "kernel", 0, 7 + stream, kernel, kernel_length, args))
+        file.write('{"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"python"}}\n]}\n')
+
+
+def _event(name: str, category: str, pid: int, tid: int, start_ns: int, length_ns: int, args: str) -> str:
+    ts, dur = f"{start_ns // 1000}.{start_ns % 1000:03}", f"{length_ns // 1000}.{length_ns % 1000:03}"
+    return f'{{"ph":"X","cat":"{category}","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"args":{args}}},\n'
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[2]), int(sys.argv[1]))
