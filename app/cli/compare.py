@@ -1,6 +1,7 @@
 """`gptscope compare`: measure a baseline and candidates alternately, and judge each candidate."""
 
 import argparse
+from pathlib import Path
 
 import msgspec
 
@@ -37,13 +38,25 @@ examples:
         group.add_argument(
             "--no-quality", action="store_true", help="do not compare the outputs, only speed and memory"
         )
+        group.add_argument(
+            "--text", type=Path, metavar="F", help="text file, UTF-8, to compare outputs on (default: gptscope's own)"
+        )
+        group.add_argument(
+            "--layer-map", action="store_true", help="find out what each module alone costs in output and saves in time"
+        )
         options.add_workload_options(parser)
         options.add_lever_options(parser)
         options.add_measuring_options(parser)
         options.add_output_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        experiment = options.experiment_from(args, variants_from(args), quality=not args.no_quality)
+        if args.text is not None and not args.text.is_file():
+            raise options.UsageError(f"--text: there is no file {args.text}.")
+        experiment = msgspec.structs.replace(
+            options.experiment_from(args, variants_from(args), quality=not args.no_quality),
+            text=None if args.text is None else str(args.text.resolve()),
+            layer_map=args.layer_map,
+        )
 
         from gptscope.app.cli.compare_report import print_comparison
         from gptscope.app.cli.measuring import Measuring

@@ -32,7 +32,7 @@ class OutputRecords:
     qualities: dict[str, Quality] = field(default_factory=dict)
     maps: dict[str, LayerErrors] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
-    """Of every training step but the profiled ones, in the order in which they ran."""
+    """Of every training step in the order in which they ran; warm-up and profiled steps train, too."""
     scales: dict[str, dict[tuple[str, str], ScaleCourse]] = field(default_factory=dict)
     revision: int = 0
 
@@ -48,7 +48,7 @@ class OutputRecords:
                 for piece in record.series:
                     key = (piece.layer, piece.tensor)
                     known.setdefault(key, ScaleCourse(piece.layer, piece.tensor, piece.largest)).add(piece)
-            case StepSamples(kind="train") if record.loss and record.phase != "profile":
+            case StepSamples(kind="train") if record.loss:
                 self.losses.setdefault(record.run_id, []).extend(record.loss)
             case _:
                 return

@@ -7,12 +7,11 @@ from typing import Literal
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.profiling.metrics.compare import SAME_OUTPUT_KL
+from gptscope.profiling.quality.loss_curves import LossComparison, compare_losses
 from gptscope.profiling.records import Quality
 
 Tone = Literal["", "good", "warn", "bad"]
 _TWO_SIDED_95 = 1.96
-LAST_SHARE = 0.1
-"""The final loss is the mean over this share of the steps: single steps scatter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,43 +169,48 @@ def _sqnr(quality: Quality) -> QualityCard:
     )
 
 
-def final_loss(losses: Sequence[float]) -> float | None:
-    """Mean loss of the last tenth of the steps; None without steps or when it is not a number."""
-    if not losses:
-        return None
-    last = losses[-max(1, round(len(losses) * LAST_SHARE)) :]
-    mean = sum(last) / len(last)
-    return mean if math.isfinite(mean) else None
-
-
 def loss_cards(ours: Sequence[float], theirs: Sequence[float]) -> tuple[QualityCard, ...]:
-    """Two cards about training: where the loss ends, and how far both curves are apart."""
-    end, base = final_loss(ours), final_loss(theirs)
-    change = end - base if end is not None and base is not None else None
-    steps = min(len(ours), len(theirs))
+    """Two cards about training: where the loss ends, and how far both curves are apart at most."""
+    ends = compare_losses(ours, theirs, run_id="", baseline_run_id="")
     gaps = [abs(a - b) for a, b in zip(ours, theirs, strict=False) if math.isfinite(a - b)]
     broken = sum(not math.isfinite(loss) for loss in ours)
+    tone: Tone = "bad" if broken else "warn" if ends is not None and ends.differs and ends.difference > 0 else ""
     return (
         QualityCard(
             key="final_loss",
             title="Final loss, change",
-            source=f"{fmt.count(steps)} steps, same data",
-            value=fmt.signed(change),
+            source=f"last {ends.compared} of {ends.steps} steps" if ends is not None else "",
+            value=fmt.signed(ends.difference if ends is not None else None),
             unit="nats",
-            aside="",
-            note=fmt.change(base, end) if end is not None else "the loss is not a number",
+            aside=_interval(ends),
+            note=_loss_note(ends),
             help="final_loss",
-            tone="bad" if broken else "",
+            tone=tone,
         ),
         QualityCard(
             key="loss_gap",
             title="Largest gap of one step",
-            source="",
+            source="same tokens in the same order",
             value=fmt.number(max(gaps, default=None)),
             unit="nats",
             aside="",
-            note=f"{fmt.count(broken)} steps without a number" if broken else "one seed, so no interval",
+            note=f"{fmt.count(broken)} steps without a finite loss" if broken else "every loss is finite",
             help="final_loss",
             tone="bad" if broken else "",
         ),
     )
+
+
+def _interval(ends: LossComparison | None) -> str:
+    if ends is None or ends.low is None or ends.high is None:
+        return ""
+    return f"[{fmt.signed(ends.low)}, {fmt.signed(ends.high)}]"
+
+
+def _loss_note(ends: LossComparison | None) -> str:
+    if ends is None:
+        return "no step with a finite loss in both"
+    change = fmt.change(ends.baseline, ends.candidate)
+    if ends.differs is None:
+        return f"{change}, too few steps for an interval"
+    return f"{change}, {'a real difference' if ends.differs else 'no real difference'} (95 % interval)"

@@ -32,6 +32,10 @@ def command_line(experiment: Experiment, variant: Variant) -> str:
         parts += ["--prompt", work.prompt]
     if several and not experiment.quality:
         parts.append("--no-quality")
+    if several and experiment.text is not None:
+        parts += ["--text", experiment.text]
+    if several and experiment.layer_map:
+        parts.append("--layer-map")
     return shlex.join(parts)
 
 

@@ -18,8 +18,9 @@ from gptscope.app.viewmodels import quality_mix as mix
 from gptscope.app.viewmodels import quality_text as text
 from gptscope.app.viewmodels.charts import layer_error, layer_map, loss_curves, margins, scale_history
 from gptscope.app.viewmodels.experiment_view import ExperimentView
+from gptscope.app.viewmodels.output_records import ScaleCourse
 from gptscope.app.viewmodels.quality import page
-from gptscope.app.viewmodels.quality_cards import final_loss, quality_cards
+from gptscope.app.viewmodels.quality_cards import loss_cards, quality_cards
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.records import Notice, Record
 
@@ -190,7 +191,8 @@ def test_margins_mark_the_first_difference() -> None:
 def test_error_through_the_layers_ends_with_its_value() -> None:
     chart = layer_error.build(layer_errors(), "INT8", [("BF16", layer_errors("r2"))])
     assert [line.role for line in chart.lines] == ["other", "current"]
-    assert chart.lines[1].end_label.startswith("INT8 ")
+    assert chart.lines[1].end_label == "9.74 dB"
+    assert chart.lines[0].end_label == "BF16 9.74 dB"
     assert layer_error.read_out(chart, 3.2).startswith("layer 3: ")
     assert layer_error.build(None, "x").empty == layer_error.EMPTY
 
@@ -206,8 +208,11 @@ def test_training_shows_losses_instead_of_perplexity() -> None:
     chart = loss_curves.build(*shown.losses, shown.name, shown.baseline_name)
     assert [line.role for line in chart.lines] == ["baseline", "current"]
     assert "baseline" in loss_curves.read_out(chart, 10)
-    assert final_loss([1.0] * 9 + [3.0]) == 3.0
-    assert final_loss([float("nan")]) is None
+    assert shown.cards[0].source == "last 15 of 60 steps"
+    assert shown.cards[0].aside == "[+0.0300, +0.0300]"
+    assert shown.cards[0].note.endswith("a real difference (95 % interval)")
+    broken = loss_cards([2.0, float("nan")], [2.0, 2.0])
+    assert (broken[1].tone, broken[1].note) == ("bad", "1 steps without a finite loss")
 
 
 def test_scales_are_put_together_from_their_pieces_and_clipping_is_counted() -> None:
@@ -220,7 +225,9 @@ def test_scales_are_put_together_from_their_pieces_and_clipping_is_counted() -> 
     expected = sum(amax > 2e-4 * 1.25 for amax in course.amax)
     assert 0 < scale_history.clipped(course) == expected
     chart = scale_history.build(course)
-    assert chart.y_axis.log
+    assert not chart.y_axis.log
+    growing = ScaleCourse("a", "grad", 448.0, [0, 1, 2], [1e-5, 1e-3, 0.1], [1e6, 1e5, 1e3])
+    assert scale_history.build(growing).y_axis.log
     assert f"clipped at {expected} of 120 steps" in chart.summary
     assert scale_history.read_out(chart, 3).startswith("step 3: amax ")
     assert scale_history.build(None).empty == scale_history.EMPTY

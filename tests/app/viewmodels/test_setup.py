@@ -163,8 +163,11 @@ def test_the_comparing_command_is_understood_by_the_command_line() -> None:
         precision="int8-dynamic", fusions=("qkv", "norm"), options={"int8-dynamic": {"keep": "a.b, c.d", "head": False}}
     )
     work = Workload(kind="decode")
-    experiment = Experiment(model="bundled", workload=work, variants=(Variant(), ours), quality=True)
+    experiment = Experiment(
+        model="bundled", workload=work, variants=(Variant(), ours), quality=True, layer_map=True, text="/my text.txt"
+    )
     parsed = build_parser().parse_args(shlex.split(vm.command_line(experiment, ours))[1:])
     _, again = variants_from(parsed)
+    assert (str(parsed.text), parsed.layer_map, parsed.no_quality) == ("/my text.txt", True, False)
     assert again.fusions == ("qkv", "norm")
     assert again.options == {"int8-dynamic": {"keep": "a.b+ c.d", "head": "false"}}
