@@ -14,6 +14,7 @@ from gptscope.profiling.metrics.payoff import payoff
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
+from gptscope.profiling.quality.loss_curves import LossComparison, compare_all
 from gptscope.profiling.records import Record, StepKind
 
 _MARKS: dict[VerdictKind, tuple[str, Style]] = {
@@ -34,7 +35,7 @@ def print_comparison(console: Console, records: Sequence[Record], run_ids: Seque
     verdicts = judge_all(records, run_ids[1:])
     for letter, verdict, summary in zip(LETTERS[1:], verdicts, summaries[1:], strict=False):
         _print_verdict(console, letter, verdict, summary, summaries[0])
-        if (won_back := payoff(summaries[0], summary)) is not None:
+        if (won_back := payoff(summaries[0], summary, verdict.speedup)) is not None:
             console.line(f"  {won_back.sentence}")
     _print_setting(console, runs)
     console.line()
@@ -45,6 +46,7 @@ def print_comparison(console: Console, records: Sequence[Record], run_ids: Seque
             console.line(f"Levers in the profile of {letter}", "title")
             print_evidence(console, run.evidence.items)
     _print_quality(console, records, run_ids)
+    _print_losses(console, records, run_ids)
     print_waterfalls(console, [verdict.by_category for verdict in verdicts])
     _print_warnings(console, summaries, verdicts)
 
@@ -104,6 +106,27 @@ def _print_quality(console: Console, records: Sequence[Record], run_ids: Sequenc
         console.pairs(quality_pairs(quality), f"  {letter}")
         if quality.first_divergence:
             console.line(f"  first real change: {quality.first_divergence}")
+
+
+def _print_losses(console: Console, records: Sequence[Record], run_ids: Sequence[str]) -> None:
+    """How training ended, beside the baseline's end."""
+    for number, one in enumerate(compare_all(records, run_ids)):
+        if number == 0:
+            console.line()
+            console.line(f"Training loss, the last {one.compared} of {one.steps} steps on the same tokens", "title")
+            console.line(f"  A  {f.number(one.baseline)} nats per token")
+        console.line(f"  {LETTERS[run_ids.index(one.run_id)]}  {loss_text(one)}", "warn" if one.broken else "")
+
+
+def loss_text(one: LossComparison) -> str:
+    """`3.412, +0.003 (95 % interval −0.001 to +0.007): no real difference`."""
+    text = f"{f.number(one.candidate)}, {f.signed(one.difference)}"
+    if one.low is None or one.high is None:
+        text += " (too few steps for an interval)"
+    else:
+        verdict = "a real difference" if one.differs else "no real difference"
+        text += f" (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {verdict}"
+    return text + (f"; {one.broken} steps had no finite loss" if one.broken else "")
 
 
 def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:

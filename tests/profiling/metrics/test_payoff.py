@@ -3,6 +3,7 @@
 import pytest
 
 from gptscope.profiling.metrics.payoff import payoff
+from gptscope.profiling.metrics.statistics import Estimate
 from gptscope.profiling.metrics.summary import summarise
 from gptscope.profiling.records import Compiled
 
@@ -30,7 +31,15 @@ def test_what_both_compiled_cancels(make):
 def test_a_slower_candidate_never_wins_it_back(make):
     never = payoff(run(make, 6.0), run(make, 10.0, 8.0))
     assert never.tokens is None
-    assert "never won back" in never.sentence
+    assert "is not won back" in never.sentence
+
+
+def test_the_speedup_of_pairs_counts_where_there_is_one(make):
+    spoiled = run(make, 30.0, 8.0)
+    won_back = payoff(run(make, 10.0), spoiled, Estimate(value=2.0, low=1.8, high=2.2))
+    assert won_back.tokens == pytest.approx(8.0 / 0.005)
+    unsure = payoff(run(make, 10.0), run(make, 6.0, 8.0), Estimate(value=1.1, low=0.9, high=1.3))
+    assert unsure.tokens is None
 
 
 def test_nothing_compiled_is_nothing_to_win_back(make):
