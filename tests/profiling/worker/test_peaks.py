@@ -50,6 +50,8 @@ def test_peaks_are_measured_once_and_then_kept(kit, small):
     assert first.read_gbps == second.read_gbps > 0
     assert {"fp32", "bf16", "fp16"} <= first.gemm_tflops.keys() | first.unknown.keys()
     assert first.gemm_tflops["fp32"] > 0
+    assert first.gemm_tflops["int8"] > 0
+    assert not {"int8-dynamic", "int8-weight-only", "fp8-delayed"} & first.gemm_tflops.keys(), "they share a peak"
     assert (first.threads, first.run_id, second.run_id) == (1, "r", "r")
     measure_peaks(MeasurePeaks(device="cpu", threads=1, fresh=True), output)
     assert output.of(Peaks)[2].reused is False
