@@ -37,8 +37,8 @@ def rows(events: int) -> dict[str, np.ndarray]:
     for stream in range(STREAMS):
         here = np.arange(stream, calls, STREAMS)
         earliest = launch[here] + 8_000
-        end = np.maximum.accumulate(earliest - np.concatenate(([0], np.cumsum(kernel_length[here])[:-1])))
-        kernel[here] = end + np.concatenate(([0], np.cumsum(kernel_length[here])[:-1]))
+        end = np.maximum.accumulate(earliest - _before(kernel_length[here]))
+        kernel[here] = end + _before(kernel_length[here])
     kind = random.integers(0, len(OPERATORS), calls)
     return {
         "kind": kind,
@@ -49,6 +49,11 @@ def rows(events: int) -> dict[str, np.ndarray]:
         "kernel": kernel,
         "kernel_length": kernel_length,
     }
+
+
+def _before(lengths: np.ndarray) -> np.ndarray:
+    """Sum of all lengths before each."""
+    return np.cumsum(lengths) - lengths
 
 
 def as_trace(events: int) -> Trace:
@@ -104,20 +109,23 @@ def write(path: Path, events: int) -> None:
     made = rows(events)
     columns = zip(*(made[name].tolist() for name in made), strict=True)
     calls_in_step = max(len(made["kind"]) // 50, 1)
-    steps = made["outer"][::calls_in_step].tolist() + [int(made["outer"][-1] + made["length"][-1])]
-    head = '{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"Made-up GPU"}],"traceEvents":[\n'
+    begins = made["outer"][::calls_in_step].tolist()
+    ends = [*(made["outer"] + made["length"])[calls_in_step - 1 :: calls_in_step].tolist()]
+    top = '{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"Made-up GPU"}],"traceEvents":[\n'
     with path.open("w") as file:
-        file.write(head)
-        for number, (begin, end) in enumerate(zip(steps[:-1], steps[1:], strict=True)):
-            file.write(_event(f"ProfilerStep#{number}", "user_annotation", 1, 10, begin, end - begin - 100, "{}"))
+        file.write(top)
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=False)):
+            file.write(_event(f"ProfilerStep#{number}", "user_annotation", 1, 10, begin, end - begin, "{}"))
         for number, (kind, outer, length, inner, launch, kernel, kernel_length) in enumerate(columns, 1):
-            args = f'{{"External id":{number},"Record function id":0,"Ev Idx":{number},"Input Dims":[[8,{kind * 64},768]]}}'
+            dims = f'"Input Dims":[[8,{kind * 64},768]]'
+            args = f'{{"External id":{number},"Record function id":0,"Ev Idx":{number},{dims}}}'
             file.write(_event(OPERATORS[kind], "cpu_op", 1, 10, outer, length, args))
             file.write(_event(OPERATORS[kind] + "_impl", "cpu_op", 1, 10, inner, length * 3 // 4, args))
             link = f'"correlation":{number},"External id":{number}'
             file.write(_event("cudaLaunchKernel", "cuda_runtime", 1, 10, launch, length // 4, f'{{"cbid":211,{link}}}'))
             stream = (number - 1) % STREAMS
-            args = f'{{"device":0,"stream":{7 + stream},{link},"registers per thread":32,"grid":[256,1,1],"block":[128,1,1]}}'
+            shape = '"registers per thread":32,"grid":[256,1,1],"block":[128,1,1]'
+            args = f'{{"device":0,"stream":{7 + stream},{link},{shape}}}'
             file.write(_event(KERNELS[kind], "kernel", 0, 7 + stream, kernel, kernel_length, args))
         file.write('{"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"python"}}\n]}\n')
 

@@ -2,9 +2,10 @@
 
     python -P benchmarks/timeline_frames.py [--events 1000000 5000000] [--load 1000000] [--frames 40]
 
-Drawn at 1600x900 with Qt's software rendering (the offscreen platform), no display is needed. Every frame shows another
-part of the time, so nothing is taken from the frame before. The stall is the longest time between two beats of a timer of 4 ms
-while a generated file is read, sorted into lanes and summed up in all tables. Limits: 16 ms per frame, 30 ms per stall.
+Drawn at 1600x900 with Qt's software rendering (the offscreen platform), no display is needed. Every frame shows
+another part of the time, so nothing is taken from the frame before. The stall is the longest time between two beats of
+a timer of 4 ms while a generated file is read, sorted into lanes and summed up in all tables. Limits: 16 ms per frame,
+30 ms per stall.
 """
 
 import argparse

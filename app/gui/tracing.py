@@ -118,8 +118,9 @@ class Tracing(QObject):
         for action_id in ("trace_search", "trace_measure", "trace_fit", "trace_diff", *actions.starting("trace_to_")):
             actions[action_id].setEnabled(opened)
 
-    def attach_recent(self, menu: QMenu) -> None:
-        """Put the list of recent traces into a menu."""
+    def attach(self, menu: QMenu) -> None:
+        """Put the list of recent traces into a menu, and follow the first screen."""
+        self._window.first.trace_wanted.connect(lambda path: self.open(Path(path)))
         self._recent_menu = menu.addMenu("Recent traces")
         self._fill_recent()
 

@@ -65,7 +65,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.commands = Commands(self)
         self.actions_by_id = ActionSet(self, self.commands.handlers())
-        self.tracing.attach_recent(self.actions_by_id.fill(self.menuBar())["Trace"])
+        self._trace_menu = self.actions_by_id.fill(self.menuBar())["Trace"]
         self.dock = SetupDock(controller, theme, self.icons)
         self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, self.dock)
         self.dock.visibilityChanged.connect(self._on_dock_shown)
@@ -179,6 +179,7 @@ class MainWindow(QMainWindow):
         self._on_running()
         self._on_comparing()
         self.actions_by_id["view_trace"].setEnabled(False)
+        self.tracing.attach(self._trace_menu)
         self.tracing.show_actions()
 
     # ---------------------------------------------------------------------------------------------- start

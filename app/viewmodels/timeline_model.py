@@ -93,7 +93,7 @@ class Timeline:
 
     def _groups(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16], pulse: Pulse) -> list[Group]:
         trace, count = self.trace, len(self.trace.tracks)
-        infos = tracks_in_order(trace)
+        infos = tracks_in_order(trace, lane)
         depth = int(lane.max()) + 1 if lane.size else 1
         key = virtual.astype(np.int64) * depth + lane
         order = np.lexsort((trace.start_ns, key)).astype(np.int32)
@@ -168,6 +168,10 @@ class Timeline:
     def labels(self) -> list[str]:
         """Name number -> what stands on an event, shortened by meaning."""
         return [_label(name) for name in self.trace.names]
+
+    def prepare(self) -> None:
+        """Compute on the loading thread what would else be computed when it is first drawn."""
+        assert len(self.labels) == len(self.trace.names)
 
     def label(self, row: int) -> str:
         """What stands on an event or instant."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
@@ -22,6 +22,8 @@ _ICONS = {"yes": ("check", "good"), "later": ("clock", "warn"), "no": ("cross", 
 
 class FirstScreen(QScrollArea):
     """Shown in Live until something has run or was opened."""
+
+    trace_wanted = Signal(str)  # a recent trace's path
 
     def __init__(
         self, controller: Controller, theme: Theme, icons: ThemedIcons, handlers: dict[str, Callable[[], object]]
@@ -157,7 +159,8 @@ class FirstScreen(QScrollArea):
         self._heading(self._recent_list, "Recent")
         library = self._controller.library
         entries = library.entries()[:6] if library is not None else ()
-        if not entries:
+        traces = self._controller.settings.recent_traces[:3]
+        if not entries and not traces:
             empty = label("No runs yet. Every run is kept, and can be reopened and repeated.", level=2, size=12)
             empty.setWordWrap(True)
             empty.setContentsMargins(12, 12, 12, 12)
@@ -176,6 +179,16 @@ class FirstScreen(QScrollArea):
             )
             row.addWidget(opener)
             row.addWidget(ElidedLabel(f"{entry.model}, {entry.workload.kind}", level=3, size=12), 1)
+            self._recent_list.addWidget(line)
+
+        for path in traces:
+            self._recent_list.addWidget(rule())
+            line = QWidget()
+            row = QHBoxLayout(line)
+            row.setContentsMargins(10, 2, 12, 2)
+            name = path.replace("\\", "/").rsplit("/", 1)[-1]
+            row.addWidget(button(name, partial(self.trace_wanted.emit, path), kind="link", tip=f"Open {path}"))
+            row.addWidget(ElidedLabel("trace", level=3, size=12), 1)
             self._recent_list.addWidget(line)
 
     def _heading(self, layout: QVBoxLayout, text: str) -> None:

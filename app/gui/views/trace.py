@@ -19,7 +19,6 @@ from gptscope.app.viewmodels.tables import Table
 from gptscope.app.viewmodels.timeline_search import Found, alike, find
 from gptscope.app.viewmodels.trace_health import banner, health_table
 from gptscope.app.viewmodels.trace_targets import keys_of, target_of
-from gptscope.profiling.trace.analysis.utilisation import device_use
 
 _SPLIT = (480, 330)
 _SEARCH_AFTER_MS = 200
@@ -102,6 +101,7 @@ class TraceView(QWidget):
         loader.opened.connect(self._on_opened)
         loader.table_ready.connect(self._on_table)
         loader.finished.connect(self._on_finished)
+        loader.compared.connect(self.tables.show_difference)
         loader.failed.connect(self._on_failed)
         loader.stopped.connect(self._on_stopped)
         header.cancel_wanted.connect(loader.cancel)
@@ -134,6 +134,12 @@ class TraceView(QWidget):
         set_text(self.empty, f"Opening {path.name}…")
         self.open_button.setEnabled(False)
         self.loader.load(path)
+
+    def compare(self, path: Path) -> None:
+        """Compare the shown trace with another file: the shown one is before, the other after."""
+        if self.state.timeline is not None:
+            self.header.show_progress(f"Reading {path.name}", 0.0)
+            self.loader.compare(self.state.timeline, path)
 
     def close_loader(self) -> None:
         """End the thread, when the window closes."""
@@ -187,8 +193,7 @@ class TraceView(QWidget):
         self.header.show_health(text, tone)
         steps = len(timeline.steps)
         parts = [fmt.duration(timeline.span / 1e9), f"{steps} step{'s' if steps != 1 else ''}" if steps else "no steps"]
-        devices = device_use(timeline.linked)
-        parts += [one.name or f"GPU {one.device}" for one in devices[:2]]
+        parts += opened.devices[:2]
         parts += [f"rank {trace.rank}"] if "distributedInfo" in trace.metadata else []
         set_text(self.header.about, ", ".join(parts))
 

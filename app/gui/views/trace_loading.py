@@ -9,10 +9,13 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from gptscope.app.viewmodels.timeline_model import Timeline
+from gptscope.app.viewmodels.trace_diff import diff_table
 from gptscope.app.viewmodels.trace_tables import TABLES
 from gptscope.profiling.trace import HealthNote, TraceError, open_trace
 from gptscope.profiling.trace.analysis.checks import health_notes
+from gptscope.profiling.trace.analysis.diff import LEVELS, diff_traces
 from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.analysis.utilisation import device_use
 
 _QUICK_SWITCH_S = 0.0005
 """How long the loading thread may keep Python's lock while the window wants it; usually it is ten times as long."""
@@ -25,6 +28,8 @@ class OpenedTrace:
     path: Path
     timeline: Timeline
     health: tuple[HealthNote, ...]
+    devices: tuple[str, ...]
+    """Names of the devices that worked."""
 
 
 class _Stopped(Exception):  # noqa: N818  (not an error: the user wished it)
@@ -37,6 +42,7 @@ class TraceLoader(QObject):
     progressed = Signal(str, float)  # what is done, share of the whole (0 to 1)
     opened = Signal(object)  # OpenedTrace
     table_ready = Signal(str, object)  # key in TABLES, Table
+    compared = Signal(str, object)  # what with what, Level -> Table
     finished = Signal()
     failed = Signal(str, str)  # what happened, what it says in detail
     stopped = Signal()
@@ -59,6 +65,10 @@ class TraceLoader(QObject):
     def tables(self, timeline: Timeline, selected: tuple[int, int] | None) -> None:
         """Make all tables anew for a range of the trace (None: all of it)."""
         self._start(lambda stop: self._tables_of(timeline, selected, stop))
+
+    def compare(self, timeline: Timeline, path: Path) -> None:
+        """Open another trace and compare it with the one that is shown."""
+        self._start(lambda stop: self._compare(timeline, path, stop))
 
     def cancel(self) -> None:
         """Give up; returns at once."""
@@ -101,7 +111,8 @@ class TraceLoader(QObject):
         finally:
             sys.setswitchinterval(usual)
 
-    def _load(self, path: Path, stop: threading.Event) -> None:
+    def _reading(self, path: Path, stop: threading.Event) -> Callable[[int, int], None]:
+        """Tells progress, each percent once."""
         shown = -1
 
         def progress(done: int, size: int) -> None:
@@ -112,7 +123,10 @@ class TraceLoader(QObject):
                 shown = percent
                 self.progressed.emit(f"Reading {path.name}", 0.7 * done / max(size, 1))
 
-        trace = open_trace(path, progress)
+        return progress
+
+    def _load(self, path: Path, stop: threading.Event) -> None:
+        trace = open_trace(path, self._reading(path, stop))
         _go_on(stop)
         self.progressed.emit("Linking launches, kernels and operators", 0.72)
         linked = Linked.of(trace)
@@ -120,8 +134,22 @@ class TraceLoader(QObject):
         timeline = Timeline(trace, linked, lambda: _go_on(stop))
         _go_on(stop)
         notes = tuple(health_notes(linked))
-        self.opened.emit(OpenedTrace(path, timeline, notes))
+        devices = tuple(use.name or f"GPU {use.device}" for use in device_use(linked))
+        timeline.prepare()
+        self.opened.emit(OpenedTrace(path, timeline, notes, devices))
         self._tables_of(timeline, None, stop)
+
+    def _compare(self, timeline: Timeline, path: Path, stop: threading.Event) -> None:
+        other = Linked.of(open_trace(path, self._reading(path, stop)))
+        tables = {}
+        for number, level in enumerate(LEVELS):
+            _go_on(stop)
+            self.progressed.emit("Comparing", 0.7 + 0.3 * number / len(LEVELS))
+            tables[level] = diff_table(diff_traces(timeline.linked, other, level))
+        per_step = timeline.linked.windows.marked and other.windows.marked
+        each = ", per step" if per_step else ", whole traces: they do not both mark steps"
+        self.compared.emit(f"after: {path.name}{each}", tables)
+        self.finished.emit()
 
     def _tables_of(self, timeline: Timeline, selected: tuple[int, int] | None, stop: threading.Event) -> None:
         linked = timeline.linked if selected is None else Linked.of(timeline.linked, selected)

@@ -1,19 +1,33 @@
 """The lower half of Trace: one table per analysis behind tabs, with one filter, for the whole trace or the range."""
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.views.trace_diff import TraceDiffPage
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.app.gui.widgets.tab_bar import TabBar
 from gptscope.app.viewmodels.tables import Table
 from gptscope.app.viewmodels.trace_tables import TABLES
+from gptscope.profiling.trace.analysis.diff import Level
 
-HEALTH = "health"
+HEALTH, DIFFERENCE = "health", "difference"
 _MARGIN = 12
 _WAITING = Table(columns=(), rows=0, empty="Being computed…")
+
+
+class ManyTabs(TabBar):
+    """Tabs that scroll where there is no room for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setUsesScrollButtons(True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(160, self.sizeHint().height())
 
 
 class TraceTables(QWidget):
@@ -27,16 +41,20 @@ class TraceTables(QWidget):
         super().__init__()
         self.setProperty("fill", "bg1")
         self.setMinimumHeight(140)
-        self.keys = (*TABLES, HEALTH)
+        self.keys = (*TABLES, HEALTH, DIFFERENCE)
         self.views: dict[str, TableView] = {}
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._make_bar(icons))
         self.stack = QStackedWidget()
+        self.difference = TraceDiffPage(theme)
         for key in self.keys:
-            title = TABLES[key].title if key in TABLES else "Health"
-            view = self.views[key] = TableView(theme, title)
+            if key == DIFFERENCE:
+                self.views[key] = self.difference.table
+                self.stack.addWidget(self.difference)
+                continue
+            view = self.views[key] = TableView(theme, _title(key))
             view.chosen.connect(lambda row, table=key: self.chosen.emit(table, row))
             page = QWidget()
             inner = QVBoxLayout(page)
@@ -57,11 +75,11 @@ class TraceTables(QWidget):
         row = QHBoxLayout(bar)
         row.setContentsMargins(4, 0, _MARGIN, 0)
         row.setSpacing(8)
-        self.tabs = TabBar()
+        self.tabs = ManyTabs()
         self.tabs.setAccessibleName("Tables of the trace")
-        self.tabs.setUsesScrollButtons(True)
         for key in self.keys:
-            self.tabs.addTab(TABLES[key].title if key in TABLES else "Health")
+            self.tabs.addTab(_title(key))
+        self.tabs.setTabVisible(self.keys.index(DIFFERENCE), False)  # until another trace is compared
         row.addWidget(self.tabs)
         row.addStretch(1)
         self.unit = label("whole trace", level=3, size=12)
@@ -97,8 +115,11 @@ class TraceTables(QWidget):
 
     def show_waiting(self) -> None:
         """Nothing is computed yet."""
-        for view in self.views.values():
-            view.show_table(_WAITING)
+        for key, view in self.views.items():
+            if key != DIFFERENCE:
+                view.show_table(_WAITING)
+        self.difference.clear()
+        self.tabs.setTabVisible(self.keys.index(DIFFERENCE), False)
 
     def show_table(self, key: str, table: Table) -> None:
         """Show what was computed."""
@@ -107,6 +128,12 @@ class TraceTables(QWidget):
     def show_tab(self, key: str) -> None:
         """Bring a table to the front."""
         self.tabs.setCurrentIndex(self.keys.index(key))
+
+    def show_difference(self, about: str, tables: dict[Level, Table]) -> None:
+        """Show the comparison with another trace."""
+        self.difference.show_tables(about, tables)
+        self.tabs.setTabVisible(self.keys.index(DIFFERENCE), True)
+        self.show_tab(DIFFERENCE)
 
     def choose(self, keys: dict[str, str]) -> None:
         """Mark the rows that an event counts in; without a whole key the first row that begins with it."""
@@ -129,3 +156,7 @@ class TraceTables(QWidget):
         self.stack.setCurrentIndex(index)
         self.filter.setPlaceholderText(f"Filter {self.tabs.tabText(index).lower()}")
         self.front().columns.set_filter(self.filter.text())
+
+
+def _title(key: str) -> str:
+    return TABLES[key].title if key in TABLES else key.capitalize()

@@ -1,0 +1,59 @@
+"""The Difference tab of Trace: the opened trace beside another one, by kernel, category, operator, module or step."""
+
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from gptscope.app.gui.tables.table_view import TableView
+from gptscope.app.gui.tables.total_bar import TotalBar
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import ElidedLabel, set_text
+from gptscope.app.gui.widgets.segmented import Segment, Segmented
+from gptscope.app.viewmodels.tables import Table
+from gptscope.app.viewmodels.trace_diff import LEVEL_TITLES
+from gptscope.profiling.trace.analysis.diff import Level
+
+_NOTHING = Table(columns=(), rows=0, empty="Choose “Compare with another trace…” in the Trace menu.")
+
+
+class TraceDiffPage(QWidget):
+    """A choice of levels over one table."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._tables: dict[Level, Table] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        bar = QWidget()
+        bar.setFixedHeight(36)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(12, 0, 12, 0)
+        row.setSpacing(12)
+        self.levels = Segmented("What is compared")
+        self.levels.set_segments([Segment(name, title) for name, title in LEVEL_TITLES.items()])
+        self.levels.setFixedWidth(420)
+        self.levels.choose("kernel")
+        self.levels.chosen.connect(lambda _level: self._show())
+        self.about = ElidedLabel("", level=2, size=12)
+        row.addWidget(self.levels)
+        row.addWidget(self.about, 1)
+        column.addWidget(bar)
+        self.table = TableView(theme, "Difference")
+        column.addWidget(self.table, 1)
+        column.addWidget(TotalBar(self.table, theme))
+        self.table.show_table(_NOTHING)
+
+    def show_tables(self, about: str, tables: dict[Level, Table]) -> None:
+        """Show a comparison."""
+        self._tables = tables
+        set_text(self.about, about)
+        self._show()
+
+    def clear(self) -> None:
+        """Nothing is compared."""
+        self._tables = {}
+        set_text(self.about, "")
+        self._show()
+
+    def _show(self) -> None:
+        chosen = next((level for level in LEVEL_TITLES if level == self.levels.value()), "kernel")
+        self.table.show_table(self._tables.get(chosen, _NOTHING))
