@@ -70,7 +70,12 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
 def add_lever_options(parser: argparse.ArgumentParser) -> None:
     """The levers of one variant."""
     group = parser.add_argument_group("levers")
-    group.add_argument("--precision", default="fp32", metavar="P", help="fp32, tf32, bf16, fp16, int8-…, fp8-… as `gptscope doctor` lists (default: fp32)")
+    group.add_argument(
+        "--precision",
+        default="fp32",
+        metavar="P",
+        help="fp32, tf32, bf16, fp16, int8-…, fp8-… as `gptscope doctor` lists (default: fp32)",
+    )
     group.add_argument(
         "--fuse",
         default="none",
