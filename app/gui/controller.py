@@ -1,5 +1,6 @@
 """What the window does: asks the engine, feeds records to view-models and library, remembers model and baseline."""
 
+import logging
 import time
 import uuid
 from pathlib import Path
@@ -14,12 +15,16 @@ from gptscope.app.viewmodels.setup import SetupState, title_of
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
     AskCapabilities,
+    Calibrate,
+    Calibrated,
     Cancel,
     Capabilities,
     ExperimentFinished,
     ExperimentStarted,
     Failure,
     FetchModel,
+    FineTune,
+    FineTuned,
     InspectModel,
     MeasurePeaks,
     Message,
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from gptscope.app.viewmodels.phases import PhaseClock
     from gptscope.app.viewmodels.run_view import RunView
 
+logger = logging.getLogger(__name__)
 Level = Literal["info", "warning", "error"]
 _WRITTEN_MS, _WRITTEN_TRIES = 250, 20
 """How often and how many times to look whether the recorder, a thread of its own, has written a run's end."""
@@ -59,6 +65,7 @@ class Controller(QObject):
     told = Signal(str, str)  # sentence, level: for the status bar
     failed = Signal(object)  # Failure
     fetch_changed = Signal(object)  # Progress, or None when it ended
+    work_changed = Signal(object)  # of fine-tuning or calibrating: Progress, then the answer or a Failure
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__()
@@ -142,10 +149,21 @@ class Controller(QObject):
         """True while a model is being downloaded, or will be as soon as the engine is free."""
         return self._busy_with == "fetch" or "fetch" in self._waiting
 
+    def work(self, request: "FineTune | Calibrate") -> str:
+        """Have the engine fine-tune or calibrate; returns why not, or nothing. `work_changed` tells the rest."""
+        if self.running:
+            return "A run is going on; stop it first (Esc)."
+        if self._busy_with in ("fetch", "work"):
+            return "The engine is busy with a download or another such job; wait for it, or stop it (Esc)."
+        self._ask("work", request)
+        return ""
+
     def stop_fetch(self) -> None:
         """Cancel the download; what has arrived is kept for the next attempt."""
         if self._waiting.pop("fetch", None) is not None:
             self.fetch_changed.emit(None)
+        elif self._busy_with == "work":
+            self.session.send(Cancel())
         elif self._busy_with == "fetch":
             self.session.send(Cancel())
             self.told.emit("Stopping the download; the next one goes on from what has arrived.", "info")
@@ -170,6 +188,9 @@ class Controller(QObject):
         if self.running:
             self.told.emit("A run is going on; stop it first (Esc).", "warning")
             return
+        if self._busy_with == "work":
+            self.told.emit("A model is being fine-tuned or calibrated; wait for it, or stop it (Esc).", "warning")
+            return
         if self._busy_with == "fetch":
             self.told.emit("A model is being fetched; wait for it, or stop the download first (Esc).", "warning")
             return
@@ -180,15 +201,24 @@ class Controller(QObject):
             import msgspec
 
             experiment = msgspec.structs.replace(experiment, profile_steps=0)
+        from gptscope.profiling.channel import ChannelError, encode
+        from gptscope.profiling.records import StartExperiment
+
         experiment_id = uuid.uuid4().hex
+        command = StartExperiment(experiment=experiment, experiment_id=experiment_id)
+        try:
+            encode(command)
+        except ChannelError:
+            self.told.emit("The prompt is too long for the engine; shorten it to a few million letters.", "error")
+            return
+        if self.library is not None and self.library.is_removed:
+            self.library.reopen()
         self.experiment, self.clock = ExperimentView(experiment_id), PhaseClock()
         self.experiment.experiment = experiment
         self.clock.tick("start", time.monotonic())
         self._open_runs.clear()
         self.running, self.stopping = True, False
-        from gptscope.profiling.records import StartExperiment
-
-        self.session.send(StartExperiment(experiment=experiment, experiment_id=experiment_id))
+        self.session.send(command)
         self.settings.add_recent_model(experiment.model)
         self.experiment_opened.emit()
         self.running_changed.emit()
@@ -305,6 +335,11 @@ class Controller(QObject):
                 self.peaks = record
                 self._answered("peaks")
                 self.peaks_changed.emit()
+            case FineTuned() | Calibrated():
+                self._answered("work")
+                self.work_changed.emit(record)
+            case Progress() if not self.running and self._busy_with == "work":
+                self.work_changed.emit(record)
             case Progress(phase="fetch") if not self.running:
                 self.fetch_changed.emit(record)
             case Failure() if not self.running:
@@ -326,6 +361,8 @@ class Controller(QObject):
         if asked == "inspect":
             self.model_problem = failure.message
             self.model_changed.emit()
+        elif asked == "work":
+            self.work_changed.emit(failure)
         elif asked == "fetch":
             self.fetch_problem = "" if failure.kind == "cancelled" else failure.message
             self.fetch_changed.emit(None)
@@ -339,7 +376,11 @@ class Controller(QObject):
         if isinstance(record, TraceChunk):
             return
         before = self.experiment.phase
-        self.experiment.apply(record)  # type: ignore[arg-type]
+        try:
+            self.experiment.apply(record)  # type: ignore[arg-type]
+        except Exception:  # a fault of ours must not keep the run from ending, nor what was measured from being kept
+            logger.exception("%s could not be shown", type(record).__name__)
+            self.told.emit("A part of this run cannot be shown, which is a fault of gptscope; it is kept.", "warning")
         if self.experiment.phase != before and self.experiment.phase in PHASE_SENTENCES and not self.stopping:
             self.told.emit(PHASE_SENTENCES[self.experiment.phase], "info")
         self.clock.tick(self.experiment.phase, time.monotonic())
@@ -393,5 +434,7 @@ class Controller(QObject):
                 self._on_run_record(record, b"")
         elif sentence:
             self.told.emit(sentence, "error")
+        if self._busy_with == "work":
+            self.work_changed.emit(Failure(kind="internal", message=sentence or "The engine ended."))
         self._busy_with = ""
         self.fetch_changed.emit(None)

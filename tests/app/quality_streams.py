@@ -11,6 +11,8 @@ from gptscope.profiling.records import (
     Capabilities,
     ExperimentFinished,
     ExperimentStarted,
+    FineTune,
+    FineTuned,
     LayerErrors,
     LeverInfo,
     LeverOptionInfo,
@@ -22,6 +24,7 @@ from gptscope.profiling.records import (
     ScaleHistory,
     ScaleSeries,
     StepSamples,
+    TextScore,
 )
 
 INT8 = Variant(precision="int8-dynamic", options={"int8-dynamic": {"granularity": "tensor"}})
@@ -212,3 +215,14 @@ def scales(run_id: str = "r1", first: int = 0, steps: int = 60) -> ScaleHistory:
                 )
             )  # fmt: skip
     return ScaleHistory(run_id=run_id, recipe="fp8-delayed", series=tuple(series))
+
+
+def fine_tuned(change: float = -2.7) -> FineTuned:
+    return FineTuned(
+        request=FineTune(model="bundled", folder="/tuned", mode="targeted", recipe="int8-dynamic"),
+        folder="/tuned", trained=("blocks.1.mlp.down", "blocks.29.mlp.down"), losses=(0.3, 0.1), seconds=42.0,
+        tokens=8192, original=TextScore(perplexity=14.86, error=0.48),
+        quantized_before=TextScore(perplexity=17.92, error=0.6),
+        quantized_after=TextScore(perplexity=17.92 + change, error=0.5), after=TextScore(perplexity=15.0, error=0.48),
+        change=TextScore(perplexity=change, error=0.2), text="the calibration text",
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from gptscope.app.gui.charts.layer_map_panel import LayerMapPanel
 from gptscope.app.gui.charts.scale_panel import ScalePanel
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.views.quality_actions import QualityActions
 from gptscope.app.gui.views.quality_mix import MixPanel
 from gptscope.app.gui.views.quality_text import DivergencePanel
 from gptscope.app.gui.widgets.basics import ElidedLabel, Panel, ThemedIcons, button, label, repolish, set_text
@@ -20,9 +21,11 @@ from gptscope.app.gui.widgets.quality_card import QualityCardView
 from gptscope.app.gui.widgets.segmented import Segment
 from gptscope.app.viewmodels import quality_mix
 from gptscope.app.viewmodels.charts import layer_error, layer_map, loss_curves
+from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.quality import NOTHING, QualityPage, candidates, page
 from gptscope.app.viewmodels.setup import title_of
-from gptscope.profiling.experiment import Experiment, Variant
+from gptscope.app.viewmodels.tuning import can_calibrate, can_tune
+from gptscope.profiling.experiment import Variant
 
 NARROW = 1000
 """Below this width of the view everything stands under each other."""
@@ -37,6 +40,7 @@ class QualityView(QWidget):
     ) -> None:
         super().__init__()
         self._controller, self._theme = controller, theme
+        self.actions_of = QualityActions(controller)
         self._page: QualityPage | None = None
         self._chosen = ""
         self._shown: tuple[object, ...] = ()
@@ -101,6 +105,15 @@ class QualityView(QWidget):
         row.addWidget(self.about, 1)
         row.addWidget(self._icon)
         row.addWidget(self.verdict)
+        self.calibrate = button(
+            "Calibrate…",
+            self._calibrate,
+            kind="tool",
+            tip="Measure the activations' ranges on the text, for Setup's recipe",
+        )
+        self.tune = button("Fine-tune…", self._tune, kind="tool", tip=help_for("fine_tuning"))
+        row.addWidget(self.calibrate)
+        row.addWidget(self.tune)
         self._bar = bar
         return bar
 
@@ -208,47 +221,26 @@ class QualityView(QWidget):
 
     def _fill(self) -> None:
         mixed = self._mixed()
-        if mixed is not None:
-            self._take(mixed, layer_map=False)
+        if mixed is not None and self._page is not None:
+            self.actions_of.take(self._page, mixed)
             self._controller.told.emit(f"Setup now holds {title_of(mixed)}; Run verifies it.", "info")
 
     def _verify(self) -> None:
         mixed = self._mixed()
-        if mixed is not None:
-            self._take(mixed, layer_map=False)
-            self._run(mixed, layer_map=False)
+        if mixed is not None and self._page is not None:
+            self.actions_of.run(self._page, mixed)
 
     def _measure_map(self) -> None:
         if self._page is not None and self._page.variant is not None:
-            self._take(self._page.variant, layer_map=True)
-            self._run(self._page.variant, layer_map=True)
+            self.actions_of.run(self._page, self._page.variant, layer_map=True)
 
-    def _take(self, variant: Variant, *, layer_map: bool) -> None:
-        """Let Setup show what is run: this variant beside the shown experiment's baseline."""
-        controller, view = self._controller, self._controller.experiment
-        assert view is not None
-        assert view.experiment is not None
-        setup = controller.setup
-        if setup.model != view.experiment.model:
-            controller.inspect(view.experiment.model)
-        setup.workload, setup.variant, setup.text = view.experiment.workload, variant, view.experiment.text
-        setup.compare, setup.layer_map = True, layer_map
-        if controller.baseline is None and self._page is not None and self._page.baseline_variant is not None:
-            setup.baseline, setup.baseline_name = self._page.baseline_variant, self._page.baseline_name
-        controller.setup_changed.emit()
+    def _tune(self) -> None:
+        if self._page is not None:
+            self.actions_of.tune(self, self._page)
 
-    def _run(self, variant: Variant, *, layer_map: bool) -> None:
-        view = self._controller.experiment
-        assert self._page is not None
-        assert view is not None
-        assert view.experiment is not None
-        baseline = self._page.baseline_variant or Variant()
-        self._controller.start(
-            Experiment(
-                model=view.experiment.model, workload=view.experiment.workload, variants=(baseline, variant),
-                device=view.experiment.device, quality=True, layer_map=layer_map, text=view.experiment.text,
-            )
-        )  # fmt: skip
+    def _calibrate(self) -> None:
+        if self._page is not None:
+            self.actions_of.calibrate(self._page)
 
     # ---------------------------------------------------------------------------------------------- showing
 
@@ -278,6 +270,10 @@ class QualityView(QWidget):
         set_text(self.against, shown.baseline_name or "no baseline")
         set_text(self.about, shown.about)
         self._show_verdict(shown)
+        self.calibrate.setVisible(can_calibrate(shown.variant))
+        self.tune.setVisible(can_tune(shown.variant))
+        for one in (self.calibrate, self.tune):
+            one.setEnabled(not self._controller.running)
         for index, widget in enumerate(self.cards):
             widget.setVisible(index < len(shown.cards))
             if index < len(shown.cards):
