@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gptscope.profiling.trace.events import BROKEN, Event, decode_args
-from gptscope.profiling.trace.growing import Columns, Interner
+from gptscope.profiling.trace.growing import Columns, Interner, hashable, track_numbers
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
 from gptscope.profiling.trace.repair import args_one_by_one
 from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
 MEMORY_NAME = "[memory]"
-_PID, _TID, _ID, _CATEGORY, _START = (attrgetter(name) for name in ("pid", "tid", "id", "cat", "ts"))
+_ID, _CATEGORY, _START = attrgetter("id"), attrgetter("cat"), attrgetter("ts")
 _INT64 = range(-(2**63), 2**63)
 _FLOW_PHASES = frozenset("stf")
 _INSTANT_PHASES = frozenset("iIRn")
@@ -83,21 +83,12 @@ class BesideBuilder:
         else:
             self._add_instants(rows, time, place)
 
-    def _track(self, event: Event) -> int:
-        try:
-            return self._tracks[event.pid, event.tid]
-        except TypeError:  # a list or an object where an id belongs
-            return self._tracks[str(event.pid), str(event.tid)]
-
     def _text_numbers(self, idents: list[Any]) -> list[int]:
         """Numbers for ids that are no numbers of 64 bits: below zero."""
         return [i if type(i) is int and i in _INT64 else -1 - self._text_ids[str(i)] for i in idents]
 
     def _track_numbers(self, rows: Sequence[Event]) -> npt.NDArray[np.int32]:
-        try:
-            return self._tracks.numbers(zip(map(_PID, rows), map(_TID, rows), strict=True), len(rows))
-        except TypeError:  # a list or an object where an id belongs
-            return np.array([self._track(e) for e in rows], dtype=np.int32)
+        return track_numbers(self._tracks, rows)
 
     def _add_metadata(self, rows: Sequence[Event]) -> None:
         for event in rows:
@@ -105,7 +96,7 @@ class BesideBuilder:
             if args is None or what not in _META_NAMES:
                 continue
             of_thread = what.startswith("thread")
-            key = (_id(event.pid), _id(event.tid) if of_thread else None)
+            key = (hashable(event.pid), hashable(event.tid) if of_thread else None)
             if what.endswith("name") and args.name is not None:
                 self._labels[key] = str(args.name)
             elif isinstance(args.sort_index, int):
@@ -120,7 +111,10 @@ class BesideBuilder:
             flows.append_narrow("ident", self._text_numbers(idents), 0)
         named = list(map(_CATEGORY, rows))
         named = [e.cat or e.name for e in rows] if "" in named else named
-        flows.append("category", categories.numbers(named, len(rows), np.int16))
+        if named.count(named[0]) == len(rows):
+            flows.append("category", np.full(len(rows), categories[named[0]], dtype=np.int16))
+        else:
+            flows.append("category", categories.numbers(named, len(rows), np.int16))
         flows.append("begins", np.full(len(rows), phase == "s", dtype=np.bool_))
         flows.append("track", self._track_numbers(rows))
         flows.append("time_ns", time)
@@ -129,7 +123,7 @@ class BesideBuilder:
         instants = self._instants
         instants.append("name", np.array([self._names[e.name] for e in rows], dtype=np.int32))
         instants.append("category", np.array([self._categories[e.cat] for e in rows], dtype=np.int32))
-        instants.append("track", np.array([self._track(e) for e in rows], dtype=np.int32))
+        instants.append("track", self._track_numbers(rows))
         instants.append("time_ns", time)
         instants.append("place", place.astype(np.uint32))
         of_memory = [i for i, e in enumerate(rows) if e.name == MEMORY_NAME and e.args is not None]
@@ -139,7 +133,7 @@ class BesideBuilder:
                 values = [getattr(a, name) for a in args]
                 self._memory.append_narrow(name, [v if v in _INT64 else missing for v in values], missing)
             self._memory.append("time_ns", time[of_memory])
-            self._memory.append("track", np.array([self._track(rows[i]) for i in of_memory], dtype=np.int32))
+            self._memory.append("track", self._track_numbers([rows[i] for i in of_memory]))
 
     def _add_counters(self, rows: Sequence[Event], time: Any, places: list[int], text: bytes) -> None:
         """The values of counters stand in `args` under names of their own, so the piece is read again for them."""
@@ -155,7 +149,7 @@ class BesideBuilder:
             for key, value in args.items() if isinstance(args, dict) else ():
                 if isinstance(value, int | float) and abs(value) < 1e300:
                     counter = event.name if event.id is None else f"{event.name} {event.id}"
-                    series.append(self._series[_id(event.pid), counter, key])
+                    series.append(self._series[hashable(event.pid), counter, key])
                     times.append(moment)
                     values.append(float(value))
         self._counters.append("serie", np.array(series, dtype=np.int32))
@@ -202,7 +196,3 @@ class BesideBuilder:
 
 
 _META_NAMES = frozenset({"process_name", "thread_name", "process_sort_index", "thread_sort_index"})
-
-
-def _id(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) else str(value)

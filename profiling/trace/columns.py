@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gptscope.profiling.trace.args import ArgsReader, Pieces
 from gptscope.profiling.trace.beside import BesideBuilder
 from gptscope.profiling.trace.events import TEXT_ARGS, Args, Event
-from gptscope.profiling.trace.growing import Columns, Interner, NameInterner, narrow
+from gptscope.profiling.trace.growing import Columns, Interner, NameInterner, hashable, narrow, track_numbers
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
 from gptscope.profiling.trace.recorded import SEPARATOR, RecordedInterner
@@ -22,8 +22,9 @@ from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
 _NO_ARGS = Args()
 _NOTHING = _NO_ARGS.shapes
-_PHASE, _NAME, _CATEGORY, _PID, _TID = (attrgetter(name) for name in ("ph", "name", "cat", "pid", "tid"))
+_PHASE, _NAME, _CATEGORY = attrgetter("ph"), attrgetter("name"), attrgetter("cat")
 _START, _DURATION, _COLLECTIVE = attrgetter("ts"), attrgetter("dur"), attrgetter("collective")
+_EXTERNAL_ID = attrgetter("external_id")
 _INT64 = range(-(2**63), 2**63)
 _HOUR_NS = 3_600_000_000_000
 _INTEGERS = {
@@ -117,18 +118,8 @@ class ColumnBuilder:
         slices.append("place", place.astype(np.uint32))
         slices.append("name", self._names.numbers(map(_NAME, rows), len(rows)))
         slices.append("category", self._categories.numbers(map(_CATEGORY, rows), len(rows)))
-        slices.append("track", self._track_numbers(rows))
+        slices.append("track", track_numbers(self._tracks, rows))
         self._append_args([e.args or _NO_ARGS for e in rows])
-
-    def _track_numbers(self, rows: Sequence[Event]) -> Int32:
-        tracks = self._tracks
-        pids, tids = list(map(_PID, rows)), list(map(_TID, rows))
-        try:
-            if pids.count(pids[0]) == tids.count(tids[0]) == len(rows):
-                return np.full(len(rows), tracks[pids[0], tids[0]], dtype=np.int32)
-            return tracks.numbers(zip(pids, tids, strict=True), len(rows))
-        except TypeError:  # a list or an object where an id belongs
-            return tracks.numbers(((hashable(e.pid), hashable(e.tid)) for e in rows), len(rows))
 
     def _append_args(self, args: list[Args]) -> None:
         slices, size = self._slices, len(args)
@@ -146,7 +137,10 @@ class ColumnBuilder:
             texts = self._recorded.texts
             encoded = [c.encode(errors="replace") if c else b"" for c in collectives]
             slices.append("collective", narrow(texts.numbers(encoded, size, np.int64)))
-        self._append_integers("external_id", [a.external_id or a.old_external_id for a in args], 0)
+        external = list(map(_EXTERNAL_ID, args))
+        if external.count(0) == size:  # old traces spell it otherwise
+            external = [a.old_external_id for a in args]
+        self._append_integers("external_id", external, 0)
         for name, missing in _INTEGERS.items():
             self._append_integers(name, list(map(attrgetter(name), args)), missing)
 
@@ -172,7 +166,7 @@ class ColumnBuilder:
             track = np.array([tracks[hashable(e.pid), f"async {e.cat or e.name}"] for e in rows], dtype=np.int32)
             keys = [("id", hashable(e.pid), e.cat, hashable(e.id)) for e in rows]
         else:
-            track = self._track_numbers(rows)
+            track = track_numbers(self._tracks, rows)
             keys = [("thread", one, None, None) for one in track.tolist()]
         usable = time != MISSING_NS
         if not usable.all():
@@ -194,7 +188,7 @@ class ColumnBuilder:
     def _pair_ends(self) -> None:
         """Turn beginnings and ends into rows."""
         ends = self._ends
-        if not ends.peek("kind"):
+        if "kind" not in ends:
             return
         place = ends.take("place")
         order = np.argsort(place, kind="stable")  # one piece's phases were added one after another
@@ -284,8 +278,11 @@ class ColumnBuilder:
         return ArgsReader(path, Pieces(offset, size, first))
 
 
-def _codes(phases: list[str]) -> npt.NDArray[np.uint32]:
+def _codes(phases: list[str]) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint32]:
     """The letter of every event's phase as a number; 0 for none."""
+    joined = "".join(phases)
+    if len(joined) == len(phases) and joined.isascii():
+        return np.frombuffer(joined.encode(), dtype=np.uint8)
     return np.array(phases, dtype="U1").view(np.uint32)
 
 
@@ -313,11 +310,6 @@ def _devices(
         return device
     pids = np.array([t.pid if isinstance(t.pid, int) and t.pid in _INT64 else -1 for t in tracks], dtype=np.int64)
     return narrow(np.where(unnamed, pids[track], device))
-
-
-def hashable(value: Any) -> Any:
-    """An id as a dictionary's key; lists and objects become text."""
-    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _at_zero_among_absolute(start_ns: Int64) -> Bools:

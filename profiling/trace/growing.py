@@ -1,15 +1,20 @@
 """Columns that grow piece by piece, in as few bytes as their numbers need, and numbers for texts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gptscope.profiling.trace.events import Event
 from gptscope.profiling.trace.health import HealthReport
 
+_PID, _TID = attrgetter("pid"), attrgetter("tid")
 MOST_NAME = 32768
 """Longer names and texts are cut: no name is so long, and a file full of them would fill the memory."""
+_BLOCK = 1 << 16
+"""Numbers in a block of a growing column."""
 _TYPES = tuple((kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int8, np.int16, np.int32))
 
 
@@ -46,16 +51,52 @@ class NameInterner(Interner):
         return super().__missing__(value)
 
 
+class _Column:
+    """One growing column: large blocks, filled one after another, so that memory is not left in small holes."""
+
+    def __init__(self) -> None:
+        self.blocks: list[npt.NDArray[Any]] = []
+        self.filled = 0
+        """Of the last block."""
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        if not self.blocks or not np.can_cast(values.dtype, self.blocks[-1].dtype, casting="safe"):
+            self._start(values.dtype)
+        while values.size:
+            block = self.blocks[-1]
+            room = block.size - self.filled
+            part = values[:room]
+            block[self.filled : self.filled + part.size] = part
+            self.filled += part.size
+            values = values[room:]
+            if values.size:
+                self._start(block.dtype)
+
+    def _start(self, kind: np.dtype[Any]) -> None:
+        if self.blocks:
+            self.blocks[-1] = self.blocks[-1][: self.filled]
+        self.blocks.append(np.empty(_BLOCK, dtype=kind))
+        self.filled = 0
+
+    @property
+    def parts(self) -> list[npt.NDArray[Any]]:
+        """The blocks without their empty end."""
+        return [*self.blocks[:-1], self.blocks[-1][: self.filled]] if self.blocks else []
+
+
 class Columns:
     """Named columns of whole numbers, all of one length."""
 
     def __init__(self) -> None:
-        self._pieces: dict[str, list[npt.NDArray[Any]]] = {}
+        self._columns: dict[str, _Column] = {}
         self.nbytes = 0
 
     def append(self, name: str, values: npt.NDArray[Any]) -> None:
         """Add numbers as they are."""
-        self._pieces.setdefault(name, []).append(values)
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = _Column()
+        column.append(values)
         self.nbytes += values.nbytes
 
     def append_narrow(self, name: str, values: list[int], missing: int) -> None:
@@ -70,30 +111,30 @@ class Columns:
             self.append(name, narrow(np.array(values, dtype=np.int64)))
 
     def take(self, name: str, keep: npt.NDArray[np.bool_] | None = None, *, type_: type | None = None) -> Any:
-        """Join a column and forget its pieces; empty when nothing was added.
+        """Join a column and forget it; empty when nothing was added.
 
         Args:
             name: Of the column.
             keep: Which numbers stay.
-            type_: Type of the result; by default the widest among the pieces.
+            type_: Type of the result; by default the widest that was added.
         """
-        pieces = self._pieces.pop(name, [])
-        if not pieces:
+        column = self._columns.pop(name, None)
+        if column is None:
             return np.empty(0, dtype=type_ or np.int64)
-        widest = np.dtype(type_) if type_ is not None else max((p.dtype for p in pieces), key=lambda d: d.itemsize)
-        size = sum(p.size for p in pieces)
-        joined = np.empty(size, dtype=widest)
+        parts = column.parts
+        column.blocks = []
+        widest = np.dtype(type_) if type_ is not None else max((p.dtype for p in parts), key=lambda d: d.itemsize)
+        joined = np.empty(sum(p.size for p in parts), dtype=widest)
         position = 0
-        pieces.reverse()
-        while pieces:  # a piece is let go as soon as it is copied, so that memory holds a column once
-            piece = pieces.pop()
-            joined[position : position + piece.size] = piece
-            position += piece.size
+        parts.reverse()
+        while parts:  # a block is let go as soon as it is copied, so that memory holds a column once
+            part = parts.pop()
+            joined[position : position + part.size] = part
+            position += part.size
         return joined if keep is None else joined[keep]
 
-    def peek(self, name: str) -> list[npt.NDArray[Any]]:
-        """The pieces so far."""
-        return self._pieces.get(name, [])
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
 
 
 def narrow(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -105,3 +146,19 @@ def narrow(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         if lowest <= low and high <= highest:
             return values.astype(kind)
     return values
+
+
+def hashable(value: Any) -> Any:
+    """An id as a dictionary's key; lists and objects become text."""
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def track_numbers(tracks: Interner, rows: Sequence[Event]) -> npt.NDArray[np.int32]:
+    """Numbers of the tracks (process and thread) of some events; often they all lie on one."""
+    pids, tids = list(map(_PID, rows)), list(map(_TID, rows))
+    try:
+        if pids.count(pids[0]) == tids.count(tids[0]) == len(rows):
+            return np.full(len(rows), tracks[pids[0], tids[0]], dtype=np.int32)
+        return tracks.numbers(zip(pids, tids, strict=True), len(rows))
+    except TypeError:  # a list or an object where an id belongs
+        return tracks.numbers(((hashable(e.pid), hashable(e.tid)) for e in rows), len(rows))

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from gptscope.profiling.trace.table import Int64
 
+Places = npt.NDArray[np.int32]
+"""Positions of rows; no trace has more than two thousand million."""
 _SPACE = 2**62
 
 
@@ -14,11 +16,11 @@ _SPACE = 2**62
 class NestedRows:
     """Rows in order, outer before inner; `parent` and `depth` are parallel to `order`."""
 
-    order: Int64
+    order: Places
     """Positions of the rows that were given, track by track, by beginning, longer ones first."""
-    parent: Int64
+    parent: Places
     """Position in `order` of the innermost row around each, -1 for none."""
-    depth: npt.NDArray[np.int32]
+    depth: Places
     crossing: bool
     """Some rows begin inside another one and end after it."""
 
@@ -30,15 +32,18 @@ def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns
     """
     size = start_ns.size
     if not size:
-        empty = np.empty(0, dtype=np.int64)
-        return NestedRows(empty, empty, np.empty(0, dtype=np.int32), crossing=False)
+        empty = np.empty(0, dtype=np.int32)
+        return NestedRows(empty, empty, empty, crossing=False)
     begin_key, end_key = _keys(track, start_ns, start_ns + duration_ns)
     order = _ordered(begin_key, duration_ns)
-    begins, ends = begin_key[order], end_key[order]
+    begins = begin_key[order]
+    del begin_key  # a trace of millions of rows fills memory with every column
+    ends = end_key[order]
+    del end_key
     long = duration_ns[order] > 0
-    opened = np.cumsum(long) - long
-    closed = np.searchsorted(np.sort(ends[long]), begins, side="right")
-    depth = opened - closed
+    depth = np.cumsum(long, dtype=np.int32)
+    depth -= long
+    depth -= np.searchsorted(np.sort(ends[long]), begins, side="right").astype(np.int32)
     parent = _parents(depth, long)
     inside = np.flatnonzero(parent >= 0)
     crossing = inside[ends[inside] > ends[parent[inside]]]
@@ -47,25 +52,29 @@ def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns
         places = np.flatnonzero(of_order == one)  # one run, because tracks lie one after another
         found, depth[places] = _parents_with_stack(begins[places], ends[places], long[places])
         parent[places] = np.where(found >= 0, found + places[0], -1)
-    return NestedRows(order, parent, depth.astype(np.int32), crossing.size > 0)
+    return NestedRows(order, parent, depth, crossing.size > 0)
 
 
-def nearest(stops: npt.NDArray[np.bool_], parent: Int64) -> Int64:
+def nearest(stops: npt.NDArray[np.bool_], parent: Places) -> Places:
     """For every position the nearest stop at or above it along `parent`, -1 for none."""
     size = parent.size
-    up = np.where(stops, np.arange(size), np.where(parent >= 0, parent, size))
-    up = np.append(up, size)  # the place above the topmost
+    up = np.empty(size + 1, dtype=np.int32)  # with a place above the topmost
+    up[:size] = parent
+    up[up < 0] = size
+    up[size] = size
+    np.copyto(up[:size], np.arange(size, dtype=np.int32), where=stops)
     while True:
         further = up[up]
         if np.array_equal(further, up):
-            return np.where(up[:size] < size, up[:size], -1)
+            up[up == size] = -1
+            return up[:size]
         up = further
 
 
-def above(stops: npt.NDArray[np.bool_], parent: Int64) -> Int64:
+def above(stops: npt.NDArray[np.bool_], parent: Places) -> Places:
     """For every position the nearest stop strictly above it, -1 for none."""
     found = nearest(stops, parent)
-    return np.where(parent >= 0, found[parent], -1)
+    return np.where(parent >= 0, found[parent], np.int32(-1))
 
 
 def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
@@ -81,9 +90,9 @@ def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, end_ns: Int64) 
     return ranks[: start_ns.size] + shift, ranks[start_ns.size :] + shift
 
 
-def _ordered(begin_key: Int64, duration_ns: Int64) -> Int64:
+def _ordered(begin_key: Int64, duration_ns: Int64) -> Places:
     """By beginning, then longest first, then as in the file."""
-    order = np.argsort(begin_key, kind="stable")
+    order = np.argsort(begin_key, kind="stable").astype(np.int32)
     begins = begin_key[order]
     same = begins[1:] == begins[:-1]
     if same.any():
@@ -96,22 +105,24 @@ def _ordered(begin_key: Int64, duration_ns: Int64) -> Int64:
     return order
 
 
-def _parents(depth: Int64, long: npt.NDArray[np.bool_]) -> Int64:
+def _parents(depth: Places, long: npt.NDArray[np.bool_]) -> Places:
     """The nearest row before each that lies one level higher; rows of no length are no parents."""
-    size = depth.size
-    position = np.arange(size)
-    # Sorted by depth, then position: the parent is the last of the level above that comes before the row.
-    key = depth * size + position
-    candidates = np.sort(key[long])
-    if not candidates.size:
-        return np.full(size, -1, dtype=np.int64)
-    found = np.searchsorted(candidates, key - size) - 1
-    parent = np.where(found >= 0, candidates[np.maximum(found, 0)], -1)
-    fits = (found >= 0) & (depth > 0) & (parent // size == depth - 1)
-    return np.where(fits, parent % size, -1)
+    parent = np.full(depth.size, -1, dtype=np.int32)
+    # Level by level: places of equal depth stay in order, and small numbers are sorted in one pass.
+    deepest = int(depth.max())
+    by_depth = np.argsort(depth.astype(np.int16) if deepest < 2**15 else depth, kind="stable").astype(np.int32)
+    bounds = np.searchsorted(depth[by_depth], np.arange(deepest + 2))
+    outer = by_depth[:0]
+    for level in range(deepest + 1):
+        places = by_depth[bounds[level] : bounds[level + 1]]
+        if outer.size and places.size:
+            found = np.searchsorted(outer, places) - 1
+            parent[places] = np.where(found >= 0, outer[np.maximum(found, 0)], -1)
+        outer = places[long[places]]
+    return parent
 
 
-def _parents_with_stack(begins: Int64, ends: Int64, long: npt.NDArray[np.bool_]) -> tuple[Int64, npt.NDArray[np.int32]]:
+def _parents_with_stack(begins: Int64, ends: Int64, long: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
     """The same for rows that cross: one that outlasts the row around it is cut to it while others are placed."""
     parents, depths = [-1] * begins.size, [0] * begins.size
     stack: list[tuple[int, int]] = []
@@ -123,4 +134,4 @@ def _parents_with_stack(begins: Int64, ends: Int64, long: npt.NDArray[np.bool_])
             depths[row] = len(stack)
         if is_long:
             stack.append((min(end, stack[-1][0]) if stack else end, row))
-    return np.array(parents, dtype=np.int64), np.array(depths, dtype=np.int32)
+    return np.array(parents, dtype=np.int32), np.array(depths, dtype=np.int32)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gptscope.profiling.trace.nested import above, nearest, nest_rows
+from gptscope.profiling.trace.nested import Places, above, nearest, nest_rows
 from gptscope.profiling.trace.table import Bools, Int64, Trace
 
 MODULE_PREFIX = "module: "
@@ -18,17 +18,17 @@ OPTIMIZER_PREFIXES = ("Optimizer.step#", "Optimizer.zero_grad#", MODULE_PREFIX +
 class Nesting:
     """Per row of the trace; rows that are neither operators nor annotations keep the missing values."""
 
-    parent: Int64
+    parent: Places
     """Row of the innermost enclosing operator, -1 for none; annotations in between do not count."""
     self_ns: Int64
     """Duration without the operators inside, never negative."""
-    module: Int64
+    module: Places
     """Number of the innermost module in `modules`; 0 is none."""
     modules: list[str]
     in_optimizer: Bools
-    order: Int64
+    order: Places
     """Operators and annotations, outer before inner, thread by thread."""
-    module_calls: Int64
+    module_calls: Places
     """Rows that are calls of a module, as recorded around its forward pass."""
 
 
@@ -43,19 +43,19 @@ def nest(trace: Trace) -> Nesting:
     )
     scopes = trace.annotations() | of_module
     is_op &= ~of_module
-    rows = np.flatnonzero(is_op | scopes)
+    rows = np.flatnonzero(is_op | scopes).astype(np.int32)
     nested = nest_rows(trace.track[rows], trace.start_ns[rows], trace.duration_ns[rows])
     order, up = rows[nested.order], nested.parent
     op_up = above(is_op[order], up)
     size = len(trace)
-    parent = np.full(size, -1, dtype=np.int64)
+    parent = np.full(size, -1, dtype=np.int32)
     parent[order] = np.where(op_up >= 0, order[op_up], -1)
     optimizing = trace.named_like(*OPTIMIZER_PREFIXES)
     in_optimizer = np.zeros(size, dtype=bool)
     in_optimizer[order] = nearest(optimizing[order], up) >= 0
     modules, numbers = _module_numbers(trace, order, up, of_module & ~optimizing)
     holder = nearest(numbers > 0, up)
-    module = np.zeros(size, dtype=np.int64)
+    module = np.zeros(size, dtype=np.int32)
     module[order] = np.where(holder >= 0, numbers[holder], 0)
     _backward_modules(trace, order, parent, module)
     self_ns = _self_times(trace, order, op_up, up, is_op)
@@ -63,7 +63,7 @@ def nest(trace: Trace) -> Nesting:
     return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0])
 
 
-def _self_times(trace: Trace, order: Int64, op_up: Int64, up: Int64, is_op: Bools) -> Int64:
+def _self_times(trace: Trace, order: Places, op_up: Places, up: Places, is_op: Bools) -> Int64:
     """Durations without what the operators inside take; one that outlasts what it lies in counts up to there."""
     inside = np.zeros(len(trace), dtype=np.int64)
     end = trace.end_ns[order]
@@ -73,12 +73,12 @@ def _self_times(trace: Trace, order: Int64, op_up: Int64, up: Int64, is_op: Bool
     return np.where(is_op, np.maximum(trace.duration_ns - inside, 0), 0)
 
 
-def _module_numbers(trace: Trace, order: Int64, up: Int64, of_module: Bools) -> tuple[list[str], Int64]:
+def _module_numbers(trace: Trace, order: Places, up: Places, of_module: Bools) -> tuple[list[str], Places]:
     """Module paths (the first is empty), and for every place in `order` its own module's number, 0 for none.
 
     Our scopes hold the path; Python's calls hold class and number, and the path is that of the calls around them.
     """
-    numbers = np.zeros(order.size, dtype=np.int64)
+    numbers = np.zeros(order.size, dtype=np.int32)
     known: dict[str, int] = {"": 0}
     paths = [""]
     calls = np.flatnonzero(of_module[order])
@@ -98,14 +98,14 @@ def _module_numbers(trace: Trace, order: Int64, up: Int64, of_module: Bools) -> 
     return paths, numbers
 
 
-def _merge_same_names(trace: Trace, operators: Int64, parent: Int64, self_ns: Int64) -> None:
+def _merge_same_names(trace: Trace, operators: Places, parent: Places, self_ns: Int64) -> None:
     """Fold an operator into its caller when it is the only one inside and has the same name.
 
     An overload that calls another one is a single call to a person, and to torch's own tables.
     """
     inner = operators[parent[operators] >= 0]
     only_child = np.bincount(parent[inner], minlength=parent.size) == 1
-    into = np.arange(parent.size)
+    into = np.arange(parent.size, dtype=np.int32)
     same = (trace.name[inner] == trace.name[parent[inner]]) & only_child[parent[inner]]
     for row in inner[same].tolist():
         caller = int(parent[row])
@@ -115,7 +115,7 @@ def _merge_same_names(trace: Trace, operators: Int64, parent: Int64, self_ns: In
     parent[inner] = into[parent[inner]]
 
 
-def _backward_modules(trace: Trace, order: Int64, parent: Int64, module: Int64) -> None:
+def _backward_modules(trace: Trace, order: Places, parent: Places, module: Places) -> None:
     """Give backward operators, and what lies in them, the module of their forward operator.
 
     A forward operator records the sequence number that the next autograd node will get, so of all operators with a

@@ -16,7 +16,7 @@ from gptscope.profiling.trace.analysis.gaps import (
     synchronising,
 )
 from gptscope.profiling.trace.analysis.kernels import CategorySums, category_sums
-from gptscope.profiling.trace.analysis.launches import graph_sums, launch_sums
+from gptscope.profiling.trace.analysis.launches import graph_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.tensor_cores import tensor_core_use
 from gptscope.profiling.trace.analysis.utilisation import DeviceUse, device_use
@@ -112,10 +112,9 @@ def _of_idle(linked: Linked, use: DeviceUse, gaps: list[GapSums], idle: float) -
         SYNCHRONISATION: _of_waiting(linked),
         DATA_LOADING: "more DataLoader workers, pinned memory or prefetching would help",
     }.get(main.cause, main.meaning)
-    launches = launch_sums(linked)
     numbers: dict[str, Any] = {
         "idle_ns": use.idle_ns, "window_ns": use.window_ns, "cause": main.cause, "cause_ns": main.total_ns,
-        "gaps": main.gaps, "median_gap_ns": main.median_ns, "median_launch_call_ns": launches.median_call_ns,
+        "gaps": main.gaps, "median_gap_ns": main.median_ns, "typical_gap_ns": main.typical_ns,
     }  # fmt: skip
     return Advice("idle", f"{lead}: {advice}.", idle, numbers)
 

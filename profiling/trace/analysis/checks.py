@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gptscope.profiling.trace.analysis.launches import launch_sums
+from gptscope.profiling.trace.analysis.launches import LaunchSums, launch_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.health import HealthKind, HealthNote
 from gptscope.profiling.trace.intervals import overlaps_on_streams
@@ -11,16 +11,22 @@ _LONG = 20
 """A kernel that lasts so many times the distance to the next one of its stream is suspect."""
 
 
-def health_notes(linked: Linked) -> list[HealthNote]:
-    """What reading found first, then what is missing, then what is suspicious. Empty when all is well."""
-    return [*linked.trace.health, *_missing(linked), *_suspicious(linked)]
+def health_notes(linked: Linked, launches: LaunchSums | None = None) -> list[HealthNote]:
+    """What reading found first, then what is missing, then what is suspicious. Empty when all is well.
+
+    Args:
+        linked: The trace.
+        launches: From `launch_sums`, when it is at hand.
+    """
+    sums = launch_sums(linked) if launches is None else launches
+    return [*linked.trace.health, *_missing(linked, sums), *_suspicious(linked, sums)]
 
 
 def _note(kind: HealthKind, message: str, count: int = 1) -> HealthNote:
     return HealthNote(kind=kind, message=message, count=count)
 
 
-def _missing(linked: Linked) -> list[HealthNote]:
+def _missing(linked: Linked, launches: LaunchSums) -> list[HealthNote]:
     trace = linked.trace
     notes = []
     properties = trace.metadata.get("deviceProperties")
@@ -40,14 +46,13 @@ def _missing(linked: Linked) -> list[HealthNote]:
         )
     if linked.operators.size and not linked.windows.marked:
         notes.append(_note("missing", "no steps marked; the whole trace is taken as one. Call profiler.step()"))
-    launches = launch_sums(linked)
     if launches.launched_before:
         message = "pieces of device work without a recorded launch: launched before the recording began"
         notes.append(_note("missing", message, launches.launched_before))
     return notes
 
 
-def _suspicious(linked: Linked) -> list[HealthNote]:
+def _suspicious(linked: Linked, launches: LaunchSums) -> list[HealthNote]:
     trace = linked.trace
     notes = []
     overlaps = overlaps_on_streams(trace)
@@ -63,7 +68,6 @@ def _suspicious(linked: Linked) -> list[HealthNote]:
             f" their time is {raw / 1e3:.3f} us as recorded, {clipped / 1e3:.3f} us cut at the next one"
         )
         notes.append(_note("suspicious", message, int(long.size)))
-    launches = launch_sums(linked)
     if launches.negative_delays:
         message = "kernels seem to begin before their launch: the clocks of host and device differ"
         notes.append(_note("suspicious", message, launches.negative_delays))

@@ -126,7 +126,7 @@ def _cost_sums(linked: Linked, work: WorkEntries, groups: Groups) -> list[tuple[
     elif candidates.size:
         order = candidates[np.lexsort((work.own_ns[candidates], operator[candidates]))]
         chosen[order[np.append(operator[order][1:] != operator[order][:-1], [True])]] = True
-    copied = trace.moved_bytes[work.row].astype(np.int64)
+    copied = trace.moved_bytes[work.row]
     sums: list[tuple[list[int | None], list[int]]] = []
     for of_row, counted in ((costs.bytes, copied), (costs.flops, None)):
         value = np.where(operator >= 0, np.where(chosen, of_row[operator], 0), -1)

@@ -65,7 +65,9 @@ def launch_sums(linked: Linked) -> LaunchSums:
     """Sum up all launches."""
     trace = linked.trace
     known = linked.launch >= 0
-    calls = np.unique(linked.launch[known])
+    called = np.zeros(len(trace), dtype=bool)
+    called[linked.launch[known]] = True
+    calls = np.flatnonzero(called)
     _, delay = launch_delays(linked)
     durations = trace.duration_ns[calls]
     usable = delay[delay >= 0]

@@ -104,7 +104,7 @@ class Linked:
         if self.range_ns is not None:
             start = self.trace.start_ns
             rows &= (start >= self.range_ns[0]) & (start < self.range_ns[1])
-        return np.flatnonzero(rows)
+        return np.flatnonzero(rows).astype(np.int32)
 
     @cached_property
     def span_ns(self) -> tuple[int, int]:

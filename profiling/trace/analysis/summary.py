@@ -51,6 +51,7 @@ def summarise(linked: Linked) -> TraceSummary:
     """Make all tables."""
     kernels = kernel_sums(linked)
     categories, gaps, devices = category_sums(linked), gap_sums(linked), device_use(linked)
+    launches = launch_sums(linked)
     start, end = linked.span_ns
     return TraceSummary(
         events=sum(linked.trace.phases.values()),
@@ -65,13 +66,13 @@ def summarise(linked: Linked) -> TraceSummary:
         operators=operator_sums(linked),
         modules=module_sums(linked),
         gaps=gaps,
-        launches=launch_sums(linked),
+        launches=launches,
         graphs=graph_sums(linked),
         copies=copy_sums(linked),
         collectives=collective_sums(linked),
         memory=device_memory(linked),
         tensor_cores=tensor_core_use(linked),
         roofline=roofline_points(kernels),
-        health=health_notes(linked),
+        health=health_notes(linked, launches),
         advice=advise(linked, categories, gaps, devices),
     )

@@ -130,7 +130,7 @@ def test_owner_module_and_scope_decide_before_the_name():
         ),
         (
             "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_tn_align8>(Params)",
-            "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x...",
+            "bf16 GEMM 32x32 tn (CUTLASS sm80)",
         ),
         ("void pytorch_flash::flash_fwd_kernel<pytorch_flash::Traits<64, 128> >(Params)", "flash_fwd_kernel"),
     ],

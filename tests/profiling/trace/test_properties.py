@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gptscope.profiling.trace.analysis.grouping import group_by, heaviest
+from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.intervals import Cover, merged
 from gptscope.profiling.trace.lanes import free_lanes
 from gptscope.profiling.trace.nested import above, nearest, nest_rows
