@@ -168,8 +168,9 @@ class Theme(QObject):
         place = min(max(position, 0.0), 1.0) * (len(ramp) - 1)
         below = min(int(place), len(ramp) - 2)
         low, high, share = QColor(ramp[below]), QColor(ramp[below + 1]), place - below
-        mixed = [a + (b - a) * share for a, b in zip(low.getRgbF()[:3], high.getRgbF()[:3], strict=True)]
-        return QColor.fromRgbF(*mixed)
+        parts = ((low.redF(), high.redF()), (low.greenF(), high.greenF()), (low.blueF(), high.blueF()))
+        red, green, blue = (a + (b - a) * share for a, b in parts)
+        return QColor.fromRgbF(red, green, blue)
 
     def pen(self, token: str, width: float = 1.0, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
         """A flat-capped pen in a token's colour."""

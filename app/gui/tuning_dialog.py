@@ -90,8 +90,8 @@ class TuningDialog(QDialog):
         self.mode = Segmented("What trains")
         self.mode.set_segments(_MODES)
         self.mode.choose("targeted")
-        self.mode.chosen.connect(lambda name: self.layers.setEnabled(name == "targeted"))
         self.layers, self.steps, self.lr = QSpinBox(), QSpinBox(), QDoubleSpinBox()
+        self.mode.chosen.connect(self._on_mode)
         self.layers.setRange(1, 999)
         self.layers.setValue(3)
         self.steps.setRange(1, 1_000_000)
@@ -112,6 +112,9 @@ class TuningDialog(QDialog):
         form.addRow("Learning rate", self.lr)
         form.addRow("New folder", choose)
         return form
+
+    def _on_mode(self, name: str) -> None:
+        self.layers.setEnabled(name == "targeted")
 
     def _choose(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, "Save the trained model in an empty folder", self.folder.text())

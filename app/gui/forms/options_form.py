@@ -1,5 +1,7 @@
 """The settings of one chosen lever, below it; hidden while the lever has none."""
 
+from functools import partial
+
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
@@ -103,9 +105,8 @@ class OptionsForm(QWidget):
         for row, field in enumerate(shown):
             name = ElidedLabel(field.title, level=2, size=12)
             name.setToolTip(field.tip)
-            editor = make_editor(
-                field, f"{title}: {field.title}", self._theme, lambda value, f=field: self._change(f, value)
-            )
+            spoken = f"{title}: {field.title}"
+            editor = make_editor(field, spoken, self._theme, partial(self._change, field))
             self._grid.addWidget(name, row, 0)
             self._grid.addWidget(editor, row, 1)
             self.editors[field.name], self._labels[field.name] = editor, name

@@ -50,18 +50,18 @@ class MixPanel(ChartPanel):
         grid.addWidget(label("Kept", level=2, size=12), _FIGURES, 0)
         grid.addWidget(self.kept, _FIGURES, 1, 1, 4)
         self.body.addLayout(grid)
-        row = QHBoxLayout()
-        row.setSpacing(8)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
         self.verify_button = button(
             "Verify this mix", self.verify.emit, kind="primary", tip="Fill Setup with this mix, run it, compare it"
         )
         icons.on_button(self.verify_button, "play", "onAccent", 14)
         self.fill_button = button("Fill Setup", self.fill.emit, kind="link", tip="Only take this mix into Setup")
         self.reason = ElidedLabel("", level=2, size=12)
-        row.addWidget(self.verify_button)
-        row.addWidget(self.fill_button)
-        row.addWidget(self.reason, 1)
-        self.body.addLayout(row)
+        buttons.addWidget(self.verify_button)
+        buttons.addWidget(self.fill_button)
+        buttons.addWidget(self.reason, 1)
+        self.body.addLayout(buttons)
         self.canvas.setMinimumHeight(110)
 
     def show_mix(
