@@ -16,6 +16,7 @@ from gptscope.profiling.records import (
     LayerErrors,
     LeverInfo,
     LeverOptionInfo,
+    ModelLoaded,
     ModuleError,
     PromptComparison,
     Quality,
@@ -188,8 +189,17 @@ def compared(*extra: Record, candidate: Variant = INT8, workload: Workload = WOR
     for run_id, variant, ms in (("r0", PLAIN, 37.0), ("r1", candidate, 12.1)):
         runs += run_records(run_id, variant, clock, ms=ms, disturbed=None, workload=workload, experiment_id="q1")
     ends = [record for record in runs if isinstance(record, RunFinished)]
-    body = [record for record in runs if not isinstance(record, RunFinished)]
+    body = [_with_sizes(record, candidate) for record in runs if not isinstance(record, RunFinished)]
     return [begin, PEAKS, *body, *extra, *ends, ExperimentFinished(experiment_id="q1", outcome="done")]
+
+
+def _with_sizes(record: Record, candidate: Variant) -> Record:
+    """An INT8 model says how large its weights and activations are."""
+    if not isinstance(record, ModelLoaded) or record.run_id != "r1" or not candidate.precision.startswith("int8"):
+        return record
+    weights = round(record.model.parameters * 1.02)
+    model = msgspec.structs.replace(record.model, weight_bytes=weights, activation_bytes=2.0)
+    return msgspec.structs.replace(record, model=model)
 
 
 def losses(run_id: str, shift: float = 0.0, steps: int = 60) -> StepSamples:
