@@ -37,6 +37,7 @@ class SettingsDialog(QDialog):
 
     def __init__(self, window: "MainWindow") -> None:
         super().__init__(window)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._window = window
         self.setWindowTitle("Settings")
         self.setMinimumWidth(520)
@@ -148,6 +149,7 @@ class AboutDialog(QDialog):
 
     def __init__(self, window: "MainWindow") -> None:
         super().__init__(window)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("About gptscope")
         self.setMinimumWidth(460)
         column = QVBoxLayout(self)

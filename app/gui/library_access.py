@@ -22,11 +22,16 @@ class LibraryAccess(QObject):
 
     def __init__(self, folder: Path | None) -> None:
         super().__init__()
+        self._wanted = folder
         self._library: Library | None = None
         self._recorder: Recorder | None = None
         self.failure = ""
+        self._open()
+
+    def _open(self) -> None:
+        self.failure = ""
         try:
-            self._library = Library(folder)
+            self._library = Library(self._wanted)
         except LibraryError as error:
             self.failure = str(error)
             return
@@ -45,6 +50,26 @@ class LibraryAccess(QObject):
     def folder(self) -> Path | None:
         """Where the library is."""
         return self._library.folder if self._library is not None else None
+
+    @property
+    def is_removed(self) -> bool:
+        """Somebody has deleted or moved the open library; what is written goes nowhere."""
+        return self._library is not None and not self._library.path.exists()
+
+    @property
+    def unkept_reason(self) -> str:
+        """Why runs are not kept at the moment, as a sentence; empty while they are."""
+        if self.failure:
+            return self.failure
+        if self.is_removed:
+            return f"The library {self.folder} was deleted or moved. The next run begins a new one there."
+        return self._recorder.holding if self._recorder is not None else ""
+
+    def reopen(self) -> None:
+        """Begin anew where the library was."""
+        self.close()
+        self._open()
+        self.changed.emit()
 
     def record(self, record: Record, payload: bytes = b"") -> None:
         """Keep one record; returns at once."""

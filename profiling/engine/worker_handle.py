@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gptscope.profiling import channel, processes
+from gptscope.profiling import channel, processes, temp_folders
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import Bye, Command, CommandDone, Failure, FailureKind, Leave, Notice, WorkerRecord
 
@@ -55,9 +55,10 @@ class Children:
             return tuple(self._pids)
 
     def kill_all(self) -> None:
-        """Kill every worker with all it started."""
+        """Kill every worker with all it started, and remove what it left in the temporary folder."""
         for pid in self.pids():
             processes.kill_tree(pid)
+            temp_folders.remove_folders_of(pid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ class WorkerHandle:
             code = await self._await_exit(process)
             processes.kill_group(process.pid)
             children.discard(process.pid)
+            temp_folders.remove_folders_of(process.pid)
             await asyncio.wait((stderr,), timeout=_DRAIN_S)
             stderr.cancel()
             if not self._expected_end and self._death is None:

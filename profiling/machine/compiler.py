@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from gptscope.profiling.temp_folders import temporary_folder
 
 _COMPILE_TIMEOUT_S = 60.0
 
@@ -54,11 +55,12 @@ def find_compiler() -> Compiler:
 
 
 def _compile_trial(path: str) -> subprocess.CompletedProcess[str]:
-    with tempfile.TemporaryDirectory(prefix="gptscope-compiler-") as folder:
-        source = Path(folder, "trial.cpp")
+    with temporary_folder() as folder:
+        source = folder / "trial.cpp"
         source.write_text(_TRIAL_SOURCE, encoding="ascii")
         return subprocess.run(
-            _compile_command(path, source), cwd=folder, capture_output=True, text=True,
+            _compile_command(path, source), cwd=folder, env={**os.environ, "TMPDIR": str(folder)},
+            capture_output=True, text=True,
             errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False,
         )  # fmt: skip
 

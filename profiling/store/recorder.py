@@ -26,6 +26,7 @@ class Recorder:
 
     Attributes:
         problems: Sentences about what could not be kept (yet), oldest first.
+        holding: Why records wait in memory now; empty while they can be written.
     """
 
     def __init__(self, folder: Path, on_problem: Callable[[str], None] = lambda _sentence: None) -> None:
@@ -42,6 +43,7 @@ class Recorder:
         self._stream = RecordStream(folder)
         self._next_try = 0.0
         self.problems: tuple[str, ...] = ()
+        self.holding = ""
         self._thread = threading.Thread(target=self._loop, name="library", daemon=True)
         self._thread.start()
 
@@ -113,6 +115,7 @@ class Recorder:
     def _write(self) -> None:
         try:
             self._stream.write()
+            self.holding = ""
         except sqlite3.Error as error:
             if opening.is_damage(error) and self._begin_anew():
                 return
@@ -141,6 +144,7 @@ class Recorder:
     def _hold(self, sentence: str) -> None:
         self._next_try = time.monotonic() + RETRY_S
         ending = "" if sentence.endswith(".") else "."
+        self.holding = f"{sentence}{ending}"
         self._tell(f"{sentence}{ending} The run goes on; its records wait in memory.")
 
     def _tell(self, sentence: str) -> None:

@@ -22,6 +22,7 @@ from gptscope.profiling.records import (
     RunSlice,
     WarmUp,
 )
+from gptscope.profiling.temp_folders import temporary_folder
 from gptscope.profiling.worker import capture, memory, model_info, profile_report
 from gptscope.profiling.worker.calibration import calibrate
 from gptscope.profiling.worker.capabilities import capabilities
@@ -31,7 +32,6 @@ from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.peaks import measure_peaks
 from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.scales import send_scales
-from gptscope.profiling.worker.temp import temporary_folder
 from gptscope.profiling.worker.variant import LoadedVariant, load_variant
 from gptscope.profiling.worker.warmup import warm_up
 

@@ -1,5 +1,6 @@
 """Reads commands, does one at a time, answers with records. Whatever fails, the worker stays alive for the next one."""
 
+import contextlib
 import importlib.metadata
 import os
 import sys
@@ -30,9 +31,9 @@ from gptscope.profiling.records import (
     RunSlice,
     WarmUp,
 )
+from gptscope.profiling.temp_folders import lend_to_children, sweep_left_over_folders
 from gptscope.profiling.worker.failures import failure_of
 from gptscope.profiling.worker.output import Output
-from gptscope.profiling.worker.temp import sweep_left_over_folders
 
 if TYPE_CHECKING:
     from gptscope.profiling.worker.commands import Commands
@@ -51,8 +52,10 @@ def run(frames: BinaryIO) -> None:
     os.environ.setdefault("KINETO_LOG_LEVEL", _KINETO_SILENT)
     output = Output(channel.FrameWriter(frames))
     output.emit(Hello(role="worker", pid=os.getpid(), gptscope_version=importlib.metadata.version("gptscope")))
-    threading.Thread(target=find_compiler, name="try-compiler", daemon=True).start()
     sweep_left_over_folders()
+    with contextlib.suppress(OSError):  # no room there: whoever needs some says so
+        lend_to_children()
+    threading.Thread(target=find_compiler, name="try-compiler", daemon=True).start()
     _serve(output, environment)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gptscope.profiling import temp_folders
 from gptscope.profiling.machine import compiler, facts
 
 
@@ -102,7 +103,7 @@ def test_no_room_to_try_the_compiler_is_a_reason_too(monkeypatch: pytest.MonkeyP
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiler.tempfile, "TemporaryDirectory", full)
+    monkeypatch.setattr(temp_folders.tempfile, "mkdtemp", full)
     found = compiler.find_compiler()
     assert found.path is None
     assert "No space left" in (found.reason or "")

@@ -1,4 +1,4 @@
-"""Temporary folders vanish, at the latest at the next worker's start."""
+"""Temporary folders vanish, at the latest at the next worker's start, with what killed compilers left in them."""
 
 import os
 import subprocess
@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gptscope.profiling.worker.temp import sweep_left_over_folders, temporary_folder
+from gptscope.profiling.temp_folders import (
+    lend_to_children,
+    remove_folders_of,
+    sweep_left_over_folders,
+    temporary_folder,
+)
 
 
 @pytest.fixture
@@ -56,3 +61,19 @@ def test_a_link_is_not_followed(temp: Path):
     (temp / "gptscope-worker-999999999-abc").symlink_to(target)
     assert sweep_left_over_folders() == 0
     assert target.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="TEMP and TMP there")
+def test_children_write_into_a_folder_that_goes_with_the_worker(temp: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TMPDIR", "elsewhere")  # put back after the test
+    lent = lend_to_children()
+    written = subprocess.run(
+        [sys.executable, "-c", "import tempfile; print(tempfile.mkstemp(suffix='.s')[1])"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert Path(written.stdout.strip()).parent == lent
+    assert Path(tempfile.gettempdir()) == temp, "this process's own place, and torch's cache, stay"
+    remove_folders_of(os.getpid() + 1)
+    assert lent.exists()
+    remove_folders_of(os.getpid())
+    assert list(temp.iterdir()) == []

@@ -1,7 +1,13 @@
-"""Temporary folders that nobody has to clean up: each has its process's number, and every worker sweeps at start."""
+"""Temporary folders that nobody has to clean up: each has its process's number.
 
+The engine removes a worker's folders when the worker has ended, however it ended, and every worker sweeps at its start,
+for engines that were killed. Compilers that a worker starts write there too: killed ones leave files like `cc1Xy.s`.
+"""
+
+import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +27,26 @@ def temporary_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def lend_to_children() -> Path:
+    """Make a folder for the temporary files of all processes that this one starts from now on; its own stay elsewhere.
+
+    Call it once, early. torch keeps its cache of compiled kernels in the temporary folder of this process, where the
+    next worker finds it.
+    """
+    tempfile.gettempdir()  # remembered by Python, so that it does not follow the variables below
+    folder = Path(tempfile.mkdtemp(prefix=f"gptscope-worker-{os.getpid()}-"))
+    for name in ("TMP", "TEMP") if sys.platform == "win32" else ("TMPDIR",):
+        os.environ[name] = str(folder)
+    return folder
+
+
+def remove_folders_of(pid: int) -> None:
+    """Remove what a process that has ended left behind. Never raises."""
+    for folder in Path(tempfile.gettempdir()).glob(f"gptscope-worker-{pid}-*"):
+        if not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep_left_over_folders() -> int:
