@@ -159,11 +159,12 @@ def _latency(now: RunSummary, base: RunSummary) -> Figure:
 
 def _memory(now: RunSummary, base: RunSummary) -> Figure:
     ours, theirs = _peak(now), _peak(base)
-    shown, _, unit = fmt.quantity(ours, "bytes").partition(" ")
-    note = f"was {fmt.quantity(theirs, 'bytes')}"
+    shown = fmt.column([ours, theirs], "bytes")
+    note = f"was {shown.texts[1]}"
     if ours is not None and theirs:
         note = f"{fmt.ratio(ours / theirs)}, {note}"
-    return Figure("Peak memory", shown, unit, note, tip=now.unknown.get("peak_process_bytes", ""))
+    unit = shown.unit if ours is not None else ""
+    return Figure("Peak memory", shown.texts[0], unit, note, tip=now.unknown.get("peak_process_bytes", ""))
 
 
 def _peak(summary: RunSummary) -> int | None:

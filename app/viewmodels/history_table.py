@@ -12,7 +12,7 @@ NO_MATCH = "No run matches. Words are looked for in name, model, workload, lever
 
 
 def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> Table:
-    """Name, speed, verdict first; then when, what and tags."""
+    """Name, speed, verdict first; then when and what; size and tags last, where a narrow window cuts off."""
     speed = np.asarray([_or_nan(e.headline.tokens_per_second) for e in entries], np.float64)
     latency = np.asarray([_or_nan(e.headline.itl_p50_ms or e.headline.step_ms) for e in entries], np.float64)
     memory = np.asarray([_or_nan(e.headline.memory_bytes) for e in entries], np.float64) / 1e6
@@ -37,19 +37,19 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
             tone=lambda i: _tone(float(speedup[i])),
         ),
         Column(title="Outcome", values=verdicts, text=lambda i: verdicts[i], width=160),
-        Column(title="Model", values=models, text=lambda i: models[i], width=108),
-        Column(title="Workload", values=works, text=lambda i: works[i], width=190),
-        Column(title="Memory MB", values=memory, text=lambda i: fmt.number(float(memory[i])), look="number", width=92),
         Column(
             title="Begun", values=created, text=lambda i: fmt.when(entries[i].created_unix_ns), look="number", width=128
         ),
+        Column(title="Model", values=models, text=lambda i: models[i], width=108),
+        Column(title="Workload", values=works, text=lambda i: works[i], width=190),
+        Column(title="Memory MB", values=memory, text=lambda i: fmt.number(float(memory[i])), look="number", width=92),
         Column(title="Tags", values=tags, text=lambda i: tags[i], width=90),
     )
     return Table(
         columns=columns,
         rows=len(entries),
         keys=[e.run_id for e in entries],
-        default_sort=8,
+        default_sort=5,
         empty=NO_MATCH if searching else EMPTY,
     )
 

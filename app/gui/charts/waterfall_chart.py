@@ -12,7 +12,8 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.charts.waterfall import NOT_PROFILED, WaterfallBar, WaterfallChart, chart_rows
 
-_ROW, _TOP, _BAR = 20, 22, 12
+_ROW, _ROW_MOST, _TOP = 20, 28, 22
+_BAR_SHARE = 0.6
 _NAME_MAX, _TIMES, _CHANGE = 176, 116, 76
 _FOOT = 30
 
@@ -64,16 +65,26 @@ class WaterfallCanvas(Painted):
             painter.drawText(QRectF(self.rect()).adjusted(12, 4, -12, -4), int(flags), NOT_PROFILED)
             return
         rows = self._rows()
+        self._row = self._row_height(len(rows))
         names = QFontMetricsF(theme.font(12, bold=True))
         name_width = min(max(names.horizontalAdvance(row.name) for row, _ in rows) + 4, _NAME_MAX)
         self._area = QRectF(
-            name_width + _TIMES + 16, _TOP, max(self.width() - name_width - _TIMES - _CHANGE - 28, 60), _ROW * len(rows)
+            name_width + _TIMES + 16,
+            _TOP,
+            max(self.width() - name_width - _TIMES - _CHANGE - 28, 60),
+            self._row * len(rows),
         )
         self._paint_axis(painter, chart, name_width)
         for index, (row, kind) in enumerate(rows):
-            self._paint_row(painter, row, kind, QRectF(0, _TOP + index * _ROW, self.width(), _ROW), name_width)
+            self._paint_row(
+                painter, row, kind, QRectF(0, _TOP + index * self._row, self.width(), self._row), name_width
+            )
         self._paint_links(painter, [row for row, kind in rows if kind != "overhead"], rows)
         self._paint_totals(painter, chart)
+
+    def _row_height(self, rows: int) -> float:
+        """Higher where there is room."""
+        return min(max((self.height() - _TOP - _FOOT) / rows, _ROW), _ROW_MOST)
 
     def _rows(self) -> list[tuple[WaterfallBar, str]]:
         """Every line with what it is: `step`, `group`, `overhead`."""
@@ -111,17 +122,18 @@ class WaterfallCanvas(Painted):
         painter.setFont(theme.font(12, bold=bold))
         painter.setPen(theme.color("t3" if quiet else "t1"))
         name = QFontMetricsF(painter.font()).elidedText(row.name, Qt.TextElideMode.ElideRight, name_width)
-        painter.drawText(QRectF(0, box.top(), name_width, _ROW), left, name)
+        painter.drawText(QRectF(0, box.top(), name_width, box.height()), left, name)
         times = row.was if bold else f"{row.was} → {row.now}"
         painter.setPen(theme.color("t1" if bold else "t3" if quiet else "t2"))
-        painter.drawText(QRectF(name_width, box.top(), _TIMES, _ROW), right, times)
+        painter.drawText(QRectF(name_width, box.top(), _TIMES, box.height()), right, times)
         painter.setFont(theme.font(12, bold=bool(row.tone) and not quiet))
         painter.setPen(theme.color(row.tone or "t3"))
-        painter.drawText(QRectF(self.width() - _CHANGE, box.top(), _CHANGE, _ROW), right, row.change)
+        painter.drawText(QRectF(self.width() - _CHANGE, box.top(), _CHANGE, box.height()), right, row.change)
         if quiet:
             return
         begin, end = sorted((self._x(row.start), self._x(row.end)))
-        bar = QRectF(begin, box.center().y() - _BAR / 2, max(end - begin, 1.0), _BAR)
+        thick = round(box.height() * _BAR_SHARE)
+        bar = QRectF(begin, box.center().y() - thick / 2, max(end - begin, 1.0), thick)
         self._paint_bar(painter, bar, row.category, kind)
         if kind == "step" and self._chart is not None:
             painter.setFont(theme.font(12, bold=True))
@@ -130,7 +142,7 @@ class WaterfallCanvas(Painted):
             inside = bar.right() + 8 + width > self._area.right()
             painter.setPen(theme.color("onAccent" if inside else "t1"))
             at = bar.right() - width - 6 if inside else bar.right() + 8
-            painter.drawText(QRectF(at, box.top(), width + 2, _ROW), left, text)
+            painter.drawText(QRectF(at, box.top(), width + 2, box.height()), left, text)
 
     def _paint_bar(self, painter: QPainter, bar: QRectF, category: str, kind: str) -> None:
         theme = self.theme
@@ -151,11 +163,12 @@ class WaterfallCanvas(Painted):
 
     def _paint_links(self, painter: QPainter, bars: list[WaterfallBar], rows: list[tuple[WaterfallBar, str]]) -> None:
         """A thin line from the end of each bar to the next one."""
-        place = {id(row): _TOP + index * _ROW + _ROW / 2 for index, (row, _) in enumerate(rows)}
+        half = self._row * _BAR_SHARE / 2
+        place = {id(row): _TOP + (index + 0.5) * self._row for index, (row, _) in enumerate(rows)}
         painter.setPen(self.theme.pen("ctl"))
         for upper, lower in itertools.pairwise(bars):
             x = self._x(upper.end)
-            painter.drawLine(QLineF(x, place[id(upper)] + _BAR / 2, x, place[id(lower)] - _BAR / 2))
+            painter.drawLine(QLineF(x, place[id(upper)] + half, x, place[id(lower)] - half))
 
     def _paint_totals(self, painter: QPainter, chart: WaterfallChart) -> None:
         theme = self.theme
@@ -181,8 +194,8 @@ class WaterfallCanvas(Painted):
         chart = self._chart
         if chart is None:
             return
-        index = int((event.position().y() - _TOP) // _ROW)
         rows = self._rows()
+        index = int((event.position().y() - _TOP) // self._row_height(len(rows)))
         if 0 <= index < len(rows) and event.position().y() >= _TOP:
             row, kind = rows[index]
             change = f", {row.change}" if kind == "group" else ""

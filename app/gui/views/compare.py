@@ -210,6 +210,8 @@ class CompareView(QWidget):
     def _fit_cards(self) -> None:
         """As high as the highest card; a scroll bar below when the cards need more width."""
         row = self._cards_area.widget()
+        for card in self.cards:
+            card.fit()
         row.layout().activate()
         height = row.sizeHint().height()
         wide = row.minimumSizeHint().width() > self.width() - 2 * _MARGIN

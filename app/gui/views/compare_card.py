@@ -11,7 +11,7 @@ from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, la
 from gptscope.app.gui.widgets.interval_axis import IntervalAxis
 from gptscope.app.viewmodels.compare_cards import CandidateCard, Figure
 
-LEAST_WIDTH = 400
+LEAST_WIDTH = 380
 _MOST_PROOFS = 3
 _PROOF_ICONS: dict[bool | None, tuple[str, str, str]] = {
     True: ("check", "good", "in effect"),
@@ -42,7 +42,6 @@ class CompareCard(QFrame):
         self.card = card
         self.setProperty("panel", "true")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumWidth(LEAST_WIDTH)
         self.setAccessibleName(f"{card.letter} {card.name}: {card.sentence}")
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 6)
@@ -177,6 +176,14 @@ class CompareCard(QFrame):
         return row
 
     # ---------------------------------------------------------------------------------------------- choosing
+
+    def fit(self) -> None:
+        """Take the width that the figures need, once the style sheet has given them their sizes."""
+        self.ensurePolished()
+        for part in self.findChildren(QWidget):
+            part.ensurePolished()
+        self.layout().invalidate()
+        self.setMinimumWidth(max(LEAST_WIDTH, self.layout().minimumSize().width()))
 
     def set_chosen(self, chosen: bool) -> None:
         """Draw the accent frame."""

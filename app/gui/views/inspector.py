@@ -1,7 +1,7 @@
 """The inspector: what is known about the chosen kernel, and what proves each lever."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetrics, QPixmap
+from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
@@ -44,12 +44,10 @@ class Inspector(QFrame):
         head.addWidget(self._swatch)
         head.addWidget(self._title, 1)
         column.addLayout(head)
-        self._grid = QGridLayout()
-        self._grid.setContentsMargins(0, 2, 0, 4)
-        self._grid.setHorizontalSpacing(_GAP)
-        self._grid.setVerticalSpacing(1)
-        self._grid.setColumnStretch(1, 1)
-        column.addLayout(self._grid)
+        self._rows = QVBoxLayout()
+        self._rows.setContentsMargins(0, 2, 0, 4)
+        self._rows.setSpacing(1)
+        column.addLayout(self._rows)
         self._proof = QWidget()
         self._proof_list = QVBoxLayout(self._proof)
         self._proof_list.setContentsMargins(0, 4, 0, 0)
@@ -58,7 +56,7 @@ class Inspector(QFrame):
         column.addStretch(1)
         area.setWidget(inner)
         outer.addWidget(area)
-        self._cells: list[tuple[QLabel, QLabel]] = []
+        self._lines: list[_Line] = []
         self._category = ""
         theme.changed.connect(self._repaint)
         self.show_nothing()
@@ -88,35 +86,14 @@ class Inspector(QFrame):
             self._swatch.setFixedWidth(8)
 
     def _show_lines(self, lines: Lines) -> None:
-        while len(self._cells) < len(lines):
-            name, value = label("", level=2, size=12), label("", size=12)
-            name.setAlignment(Qt.AlignmentFlag.AlignTop)
-            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
-            value.setWordWrap(True)
-            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            self._grid.addWidget(name, 2 * len(self._cells), 0)
-            self._cells.append((name, value))
-        names = QFontMetrics(self._cells[0][0].font())
-        widest = max(names.horizontalAdvance(text) for text, _ in lines)
-        for index, (name, value) in enumerate(self._cells):
-            used = index < len(lines)
-            if used:
-                set_text(name, lines[index][0])
-                set_text(value, breakable(lines[index][1]))
-            self._place_value(
-                index, value, WIDTH - _SCROLL_BAR - 2 * _PADDING - _GAP - widest
-            )  # before it is shown: without a parent it would be a window
-            name.setVisible(used)
-            value.setVisible(used)
-
-    def _place_value(self, index: int, value: QLabel, room: int) -> None:
-        """Beside its name where it fits, else below it over the whole width."""
-        fits = QFontMetrics(value.font()).horizontalAdvance(value.text()) <= room
-        self._grid.removeWidget(value)
-        if fits:
-            self._grid.addWidget(value, 2 * index, 1)
-        else:
-            self._grid.addWidget(value, 2 * index + 1, 0, 1, 2)
+        while len(self._lines) < len(lines):
+            line = _Line()
+            self._rows.addWidget(line)
+            self._lines.append(line)
+        for index, line in enumerate(self._lines):
+            line.setVisible(index < len(lines))
+            if index < len(lines):
+                line.show_texts(*lines[index])
 
     def show_evidence(self, items: tuple[tuple[str, bool | None, str], ...]) -> None:
         """Show what the profile proves about each lever."""
@@ -150,6 +127,40 @@ class Inspector(QFrame):
     def _repaint(self) -> None:
         self._paint_swatch()
         self.show_evidence(self._evidence)
+
+
+class _Line(QWidget):
+    """A name and its value: beside it where it fits, else below over the whole width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(_GAP)
+        self._grid.setVerticalSpacing(0)
+        self._grid.setColumnStretch(1, 1)
+        self._name, self._value = label("", level=2, size=12), label("", size=12)
+        self._name.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+        self._value.setWordWrap(True)
+        self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._grid.addWidget(self._name, 0, 0)
+        self._grid.addWidget(self._value, 0, 1)
+
+    def show_texts(self, name: str, value: str) -> None:
+        """Show one line."""
+        set_text(self._name, name)
+        set_text(self._value, breakable(value))
+        self._name.ensurePolished()
+        self._value.ensurePolished()
+        self._name.setVisible(bool(name))
+        taken = self._name.fontMetrics().horizontalAdvance(name) + _GAP if name else 0
+        room = WIDTH - _SCROLL_BAR - 2 * _PADDING - taken
+        self._grid.removeWidget(self._value)
+        if self._value.fontMetrics().horizontalAdvance(value) <= room:
+            self._grid.addWidget(self._value, 0, 1)
+        else:
+            self._grid.addWidget(self._value, 1, 0, 1, 2)
 
 
 def breakable(text: str) -> str:

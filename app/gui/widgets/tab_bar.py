@@ -17,6 +17,12 @@ class TabBar(QTabBar):
         self.setUsesScrollButtons(False)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
 
+    def setTabVisible(self, index: int, visible: bool) -> None:
+        """Qt forgets to lay out a tab that is shown twice in a row before it was painted."""
+        if visible != self.isTabVisible(index):
+            super().setTabVisible(index, visible)
+            self.updateGeometry()
+
     def tabLayoutChange(self) -> None:
         """A tab was shown, hidden or renamed: ask for the new width."""
         self.updateGeometry()

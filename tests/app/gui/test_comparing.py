@@ -59,7 +59,12 @@ def test_there_is_no_compare_tab_before_there_is_something_to_compare(window: Ma
     assert not window.tabs.isTabVisible(COMPARE), "one run alone is nothing to compare"
     window.controller.pin_current()
     run_all(window, session, experiment_records())
+    window.comparing.changed.emit()  # once more: the tab must still get its place
+    QApplication.processEvents()
     assert window.tabs.isTabVisible(COMPARE)
+    places = [window.tabs.tabRect(index) for index in range(window.tabs.count()) if window.tabs.isTabVisible(index)]
+    assert all(place.width() > 40 for place in places)
+    assert window.tabs.rect().contains(places[-1].center()), "no tab is cut off"
     assert window.actions_by_id["view_compare"].isEnabled()
 
 
