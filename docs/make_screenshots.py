@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication
 from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.start import build_window, prepare_application
 from gptscope.app.gui.theme import ThemeName
-from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, MainWindow
+from gptscope.app.gui.window import COMPARE, HISTORY, LIVE, PROFILE, MainWindow
 from gptscope.app.viewmodels.setup import all_fusions
 from gptscope.profiling.experiment import Variant, Workload
 
@@ -28,6 +28,7 @@ IMAGES = Path(__file__).with_name("images")
 SIZE = (1440, 900)
 WORKLOAD = Workload(kind="decode", batch=1, context=64, new_tokens=48, steps=4)
 PATIENCE_S = 600.0
+THEMES: tuple[ThemeName, ...] = ("light", "dark")
 
 
 def wait(what: str, is_so: Callable[[], bool]) -> None:
@@ -49,13 +50,10 @@ def settle(window: MainWindow) -> None:
     wait("drawing", lambda: time.monotonic() > until)
 
 
-def picture(window: MainWindow, name: str, theme: ThemeName, view: int | None = None) -> None:
-    """Write one picture."""
-    window.theme.choose(theme)
-    if view is not None:
-        window.show_view(view)
+def picture(window: MainWindow, name: str) -> None:
+    """Write one picture of what is shown."""
     settle(window)
-    file = IMAGES / f"{name}-{theme}.png"
+    file = IMAGES / f"{name}-{window.theme.name}.png"
     if not window.grab().save(str(file), "PNG", 0):
         raise OSError(f"{file} cannot be written")
     print(file)
@@ -83,19 +81,22 @@ def measure(window: MainWindow, variant: Variant) -> None:
 
 
 def take_all(window: MainWindow) -> None:
-    """First screen, then runs, then their views."""
+    """First screen, then runs, then their views; everything in both themes."""
     controller = window.controller
     wait("the engine's answer", lambda: controller.capabilities is not None and controller.model is not None)
-    picture(window, "first", "light")
+    for theme in THEMES:
+        window.theme.choose(theme)
+        picture(window, "first")
     fused = all_fusions(controller.capabilities, WORKLOAD.kind)
     measure(window, Variant())
     controller.pin_current()
     measure(window, Variant(fusions=fused, kv_cache="static", name="FP32, fused, static KV"))
     measure(window, Variant(precision="bf16", fusions=fused, kv_cache="static", name="BF16, fused, static KV"))
-    picture(window, "live", "dark", LIVE)
-    picture(window, "live", "light")
-    picture(window, "profile", "dark", PROFILE)
-    picture(window, "history", "light", HISTORY)
+    for theme in THEMES:
+        window.theme.choose(theme)
+        for name, view in (("live", LIVE), ("profile", PROFILE), ("compare", COMPARE), ("history", HISTORY)):
+            window.show_view(view)
+            picture(window, name)
 
 
 def main() -> int:

@@ -167,7 +167,8 @@ class ExperimentRun:
                 continue
             await self._measure_peaks(run)
             for pair in visit.slices:
-                await self._measure_with_repeats(pair, [run])
+                if run.alive:
+                    await self._measure_with_repeats(pair, [run])
             if visit.last and run.alive:
                 await self._profile(run)
             if self._experiment.quality and run.alive:
@@ -258,6 +259,8 @@ class ExperimentRun:
 
     async def _measure_together(self, runs: Sequence[VariantRun]) -> None:
         for pair, order in enumerate(scheduling.alternation(len(runs), len(self._slices))):
+            if not any(run.alive for run in runs):  # there may be a million slices left
+                return
             await self._measure_with_repeats(pair, [runs[position] for position in order])
 
     async def _measure_with_repeats(self, pair: int, order: Sequence[VariantRun]) -> None:

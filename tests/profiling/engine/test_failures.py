@@ -2,6 +2,7 @@
 
 import pytest
 
+from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import (
     AskCapabilities,
     Capabilities,
@@ -84,6 +85,13 @@ def test_what_was_measured_before_a_death_is_kept(engine, experiment, run_all):
     assert {record.slice for record in of(SliceDone, records)} == {0, 1}
     assert any(record.phase == "measure" for record in of(StepSamples, records))
     assert of(RunFinished, records)[0].first_step_s is not None
+
+
+def test_a_death_early_in_a_long_experiment_ends_it_at_once(engine, experiment, run_all):
+    work = Workload(steps=50_000, new_tokens=4)
+    records = run_all(engine, experiment("crash:slice", workload=work))
+    assert outcomes(records) == ["failed"]
+    assert len(of(Progress, records)) < 20, "nothing is told about slices that nobody measures"
 
 
 @pytest.mark.parametrize(
