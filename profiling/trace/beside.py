@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gptscope.profiling.trace.events import BROKEN, Event, decode_args
-from gptscope.profiling.trace.growing import Columns, Interner, hashable, track_numbers
+from gptscope.profiling.trace.growing import Columns, Interner, Positions, hashable, numbers_from, track_numbers
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.points import Counters, Flows, Instants, MemoryEvents
 from gptscope.profiling.trace.repair import args_one_by_one
@@ -55,7 +55,7 @@ class BesideBuilder:
         self,
         phase: str,
         rows: Sequence[Event],
-        places: list[int] | None,
+        places: Positions | None,
         digits: Digits,
         first: int,
         text: bytes,
@@ -68,7 +68,7 @@ class BesideBuilder:
             self._health.add("ignored", f"events of a kind that has no place here ({phase or 'none'})", count=len(rows))
             return
         time = exact_ns(list(map(_START, rows)), digits, places, "ts")
-        place = first + (np.arange(len(rows)) if places is None else np.array(places))
+        place = numbers_from(first, len(rows), places)
         usable = time != MISSING_NS
         if not usable.all():
             self._health.add("put_aside", "events without a time", count=int((~usable).sum()))
@@ -79,7 +79,7 @@ class BesideBuilder:
         if phase in _FLOW_PHASES:
             self._add_flows(phase, rows, time)
         elif phase == "C":
-            self._add_counters(rows, time, (place - first).tolist(), text)
+            self._add_counters(rows, time, (place.astype(np.int64) - first).tolist(), text)
         else:
             self._add_instants(rows, time, place)
 
@@ -125,7 +125,7 @@ class BesideBuilder:
         instants.append("category", np.array([self._categories[e.cat] for e in rows], dtype=np.int32))
         instants.append("track", self._track_numbers(rows))
         instants.append("time_ns", time)
-        instants.append("place", place.astype(np.uint32))
+        instants.append("place", place)
         of_memory = [i for i, e in enumerate(rows) if e.name == MEMORY_NAME and e.args is not None]
         if of_memory:
             args = [rows[i].args for i in of_memory]

@@ -13,7 +13,16 @@ import numpy.typing as npt
 from gptscope.profiling.trace.args import ArgsReader, Pieces
 from gptscope.profiling.trace.beside import BesideBuilder
 from gptscope.profiling.trace.events import TEXT_ARGS, Args, Event
-from gptscope.profiling.trace.growing import Columns, Interner, NameInterner, hashable, narrow, track_numbers
+from gptscope.profiling.trace.growing import (
+    Columns,
+    Interner,
+    NameInterner,
+    Positions,
+    hashable,
+    narrow,
+    numbers_from,
+    track_numbers,
+)
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
 from gptscope.profiling.trace.recorded import SEPARATOR, RecordedInterner
@@ -79,19 +88,15 @@ class ColumnBuilder:
         self._pieces.append((offset, size, first))
         if not events:
             return
-        phases = list(map(_PHASE, events))
-        found = set(phases)
-        if any(len(phase) > 1 for phase in found):  # no such phase exists
-            phases = [phase if len(phase) < 2 else "" for phase in phases]
-            found = set(phases)
+        codes = _codes(list(map(_PHASE, events)))
+        found = np.flatnonzero(np.bincount(codes, minlength=1)).tolist()
         digits = Digits(text)
-        codes = _codes(phases) if len(found) > 1 else None
-        for phase in sorted(found):
+        for code in found:
+            phase = chr(code) if code else ""
             places, rows = None, events
-            if codes is not None:
-                fits = codes == ord(phase) if phase else codes == 0
-                places = np.flatnonzero(fits).tolist()
-                rows = list(compress(events, fits.tobytes()))
+            if len(found) > 1:
+                fits = codes == code
+                places, rows = np.flatnonzero(fits), list(compress(events, fits.tobytes()))
             self.phases[phase] += len(rows)
             if phase == "X":
                 self._add_slices(rows, places, digits, first)
@@ -100,10 +105,10 @@ class ColumnBuilder:
             else:
                 self._beside.add(phase, rows, places, digits, first, text or raw)
 
-    def _add_slices(self, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int) -> None:
+    def _add_slices(self, rows: Sequence[Event], places: Positions | None, digits: Digits, first: int) -> None:
         start = exact_ns(list(map(_START, rows)), digits, places, "ts")
         duration = exact_ns(list(map(_DURATION, rows)), digits, places, "dur")
-        place = first + (np.arange(len(rows)) if places is None else np.array(places))
+        place = numbers_from(first, len(rows), places)
         timeless = start == MISSING_NS
         if timeless.any():
             self._health.add("put_aside", "events without a time", count=int(timeless.sum()))
@@ -115,7 +120,7 @@ class ColumnBuilder:
         slices = self._slices
         slices.append("start_ns", start)
         slices.append("duration_ns", narrow(duration))
-        slices.append("place", place.astype(np.uint32))
+        slices.append("place", place)
         slices.append("name", self._names.numbers(map(_NAME, rows), len(rows)))
         slices.append("category", self._categories.numbers(map(_CATEGORY, rows), len(rows)))
         slices.append("track", track_numbers(self._tracks, rows))
@@ -128,8 +133,8 @@ class ColumnBuilder:
             slices.append("recorded", np.zeros(size, dtype=np.int8))
         else:
             # One look-up for the three of them; no JSON holds the separator.
-            numbers = self._recorded.numbers(map(SEPARATOR.join, zip(*recorded, strict=True)), size, np.int64)
-            slices.append("recorded", narrow(numbers))
+            numbers = self._recorded.numbers(map(SEPARATOR.join, zip(*recorded, strict=True)), size)
+            slices.append("recorded", numbers)
         collectives = list(map(_COLLECTIVE, args))
         if collectives.count(None) == size:
             slices.append("collective", np.zeros(size, dtype=np.int8))
@@ -156,10 +161,10 @@ class ColumnBuilder:
         return _HUGE_FROM - self._huge_ids[value] if name in _IDS else missing
 
     def _add_ends(
-        self, phase: str, rows: Sequence[Event], places: list[int] | None, digits: Digits, first: int
+        self, phase: str, rows: Sequence[Event], places: Positions | None, digits: Digits, first: int
     ) -> None:
         time = exact_ns([e.ts for e in rows], digits, places, "ts")
-        place = first + (np.arange(len(rows)) if places is None else np.array(places))
+        place = numbers_from(first, len(rows), places)
         asynchronous = phase in _ASYNC_ENDS
         if asynchronous:
             tracks = self._tracks
@@ -180,7 +185,7 @@ class ColumnBuilder:
             "category": np.array([categories[e.cat] for e in rows], dtype=np.int32),
             "track": track,
             "time_ns": time,
-            "place": place.astype(np.uint32),
+            "place": place,
         }
         for name, values in columns.items():
             self._ends.append(name, values[usable])
@@ -278,12 +283,12 @@ class ColumnBuilder:
         return ArgsReader(path, Pieces(offset, size, first))
 
 
-def _codes(phases: list[str]) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint32]:
-    """The letter of every event's phase as a number; 0 for none."""
-    joined = "".join(phases)
-    if len(joined) == len(phases) and joined.isascii():
-        return np.frombuffer(joined.encode(), dtype=np.uint8)
-    return np.array(phases, dtype="U1").view(np.uint32)
+def _codes(phases: list[str]) -> npt.NDArray[np.uint8]:
+    """The letter of every event's phase as a number; 0 for none and for what is no phase."""
+    letters = "".join(phases)
+    if len(letters) != len(phases) or not letters.isascii():
+        letters = "".join(phase if len(phase) == 1 and phase.isascii() else "\0" for phase in phases)
+    return np.frombuffer(letters.encode(), dtype=np.uint8)
 
 
 def _modern(written: list[str], category: Int32, tracks: list[Track], track: Int32) -> tuple[list[str], Int32]:

@@ -13,6 +13,8 @@ from gptscope.profiling.trace.health import HealthReport
 _PID, _TID = attrgetter("pid"), attrgetter("tid")
 MOST_NAME = 32768
 """Longer names and texts are cut: no name is so long, and a file full of them would fill the memory."""
+Positions = npt.NDArray[np.int64]
+"""Of events in their piece."""
 _BLOCK = 1 << 16
 """Numbers in a block of a growing column."""
 _TYPES = tuple((kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int8, np.int16, np.int32))
@@ -100,15 +102,18 @@ class Columns:
         self.nbytes += values.nbytes
 
     def append_narrow(self, name: str, values: list[int], missing: int) -> None:
-        """Add numbers in the narrowest type; a run of missing ones costs a byte each.
+        """Add numbers in a narrow type; a run of missing ones costs a byte each.
 
         Raises:
             OverflowError: One does not fit into 64 bits.
         """
         if values.count(missing) == len(values):
             self.append(name, np.full(len(values), missing, dtype=np.int8))
-        else:
-            self.append(name, narrow(np.array(values, dtype=np.int64)))
+            return
+        try:
+            self.append(name, np.array(values, dtype=np.int32))
+        except OverflowError:
+            self.append(name, np.array(values, dtype=np.int64))
 
     def take(self, name: str, keep: npt.NDArray[np.bool_] | None = None, *, type_: type | None = None) -> Any:
         """Join a column and forget it; empty when nothing was added.
@@ -162,3 +167,10 @@ def track_numbers(tracks: Interner, rows: Sequence[Event]) -> npt.NDArray[np.int
         return tracks.numbers(zip(pids, tids, strict=True), len(rows))
     except TypeError:  # a list or an object where an id belongs
         return tracks.numbers(((hashable(e.pid), hashable(e.tid)) for e in rows), len(rows))
+
+
+def numbers_from(first: int, count: int, places: Positions | None) -> npt.NDArray[np.uint32]:
+    """Numbers in the file of some events of a piece that begins with number `first`."""
+    if places is None:
+        return np.arange(first, first + count, dtype=np.uint32)
+    return (places + first).astype(np.uint32)

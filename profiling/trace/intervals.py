@@ -58,7 +58,7 @@ class Cover:
 def busy_ns_per_device(trace: Trace) -> dict[int, int]:
     """Time during which each device worked: the union of its kernels, copies and fills. Empty without device work."""
     work = trace.gpu_work()
-    start, end, device = trace.start_ns[work], trace.end_ns[work], trace.device[work]
+    start, end, device = trace.start_ns[work], trace.ends(work), trace.device[work]
     return {int(one): union_ns(start[device == one], end[device == one]) for one in np.unique(device)}
 
 
@@ -67,4 +67,4 @@ def overlaps_on_streams(trace: Trace) -> int:
     work = np.flatnonzero(trace.gpu_work())
     order = work[np.lexsort((trace.start_ns[work], trace.stream[work], trace.device[work]))]
     same = (trace.stream[order][1:] == trace.stream[order][:-1]) & (trace.device[order][1:] == trace.device[order][:-1])
-    return int((same & (trace.start_ns[order][1:] < trace.end_ns[order][:-1])).sum())
+    return int((same & (trace.start_ns[order][1:] < trace.ends(order)[:-1])).sum())

@@ -66,7 +66,7 @@ def nest(trace: Trace) -> Nesting:
 def _self_times(trace: Trace, order: Places, op_up: Places, up: Places, is_op: Bools) -> Int64:
     """Durations without what the operators inside take; one that outlasts what it lies in counts up to there."""
     inside = np.zeros(len(trace), dtype=np.int64)
-    end = trace.end_ns[order]
+    end = trace.ends(order)
     child = np.flatnonzero((op_up >= 0) & is_op[order])
     taken = np.minimum(end[child], end[up[child]]) - trace.start_ns[order[child]]
     np.add.at(inside, order[op_up[child]], taken)

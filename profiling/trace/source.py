@@ -2,11 +2,12 @@
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from gptscope.profiling.trace.ahead import ahead
 from gptscope.profiling.trace.health import HealthReport, TraceError
 
 BLOCK_BYTES = 1 << 20
@@ -30,6 +31,7 @@ class TraceText:
         """Of the file."""
         self.size = 0
         self._inflated = 0
+        self._working: Generator[bytes] | None = None
         self._opened: list[BinaryIO | zipfile.ZipFile] = []
 
     def __enter__(self) -> Self:
@@ -38,6 +40,8 @@ class TraceText:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._working is not None:
+            self._working.close()  # the thread that inflates ends before its file is closed
         for one in reversed(self._opened):
             one.close()
 
@@ -68,8 +72,13 @@ class TraceText:
         if magic == _ZIP_MAGIC:
             member = self._zip_member(file)
             inner = member.read(2)
-            return self._inflate(member, inner) if inner == _GZIP_MAGIC else self._plain(member, inner)
-        return self._inflate(file) if magic[:2] == _GZIP_MAGIC else self._plain(file)
+            packed = self._inflate(member, inner) if inner == _GZIP_MAGIC else self._plain(member, inner)
+        elif magic[:2] == _GZIP_MAGIC:
+            packed = self._inflate(file)
+        else:
+            return self._plain(file)
+        self._working = ahead(packed)
+        return self._working
 
     def _zip_member(self, file: BinaryIO) -> BinaryIO:
         """The largest JSON file of an archive; the others are named in the report."""

@@ -103,6 +103,10 @@ class Trace:
         """End of every event."""
         return self.start_ns + self.duration_ns
 
+    def ends(self, rows: Integers) -> Int64:
+        """End of some rows."""
+        return self.start_ns[rows] + self.duration_ns[rows]
+
     @cached_property
     def span_ns(self) -> tuple[int, int]:
         """First beginning and last end of all rows; (0, 0) for an empty trace."""

@@ -1,7 +1,6 @@
 """Microseconds in any spelling -> whole nanoseconds, exactly."""
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -28,7 +27,7 @@ class Digits:
         self._text = text
         self._events: list[EventTimes] | None = None
 
-    def of(self, events: Sequence[int] | None, field: str) -> list[str] | None:
+    def of(self, events: Int64 | None, field: str) -> list[str] | None:
         """The digits of some events (`None`: all); None when the events were decoded one by one."""
         if not self._text:
             return None
@@ -38,11 +37,11 @@ class Digits:
             except BROKEN:  # it was decoded before, so this cannot be; one by one is right in any case
                 self._text = b""
                 return None
-        rows = self._events if events is None else [self._events[i] for i in events]
+        rows = self._events if events is None else [self._events[i] for i in events.tolist()]
         return [written(getattr(row, field)) or "" for row in rows]
 
 
-def exact_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, field: str) -> Int64:
+def exact_ns(values: list[Any], digits: Digits, events: Int64 | None, field: str) -> Int64:
     """Nanoseconds of a column of times; missing or unusable ones become `MISSING_NS`."""
     try:
         floats = np.array(values, dtype=np.float64)
@@ -54,7 +53,7 @@ def exact_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, fi
     return whole.astype(np.int64) * 1000 + np.rint((floats - whole) * 1000.0).astype(np.int64)
 
 
-def _unusual_ns(values: list[Any], digits: Digits, events: Sequence[int] | None, field: str) -> Int64:
+def _unusual_ns(values: list[Any], digits: Digits, events: Int64 | None, field: str) -> Int64:
     kinds = set(map(type, values))
     if type(None) in kinds and kinds <= {int, float, type(None)}:
         missing = np.array([v is None for v in values], dtype=bool)

@@ -36,7 +36,7 @@ def work_in(trace: Trace, nesting: Nesting, windows: StepWindows) -> Work:
 
 def busy_ns(trace: Trace, work: Work) -> int:
     """Time during which something worked: union of the intervals per device, added over devices."""
-    start, end, device = trace.start_ns[work.row], trace.end_ns[work.row], trace.device[work.row]
+    start, end, device = trace.start_ns[work.row], trace.ends(work.row), trace.device[work.row]
     if work.device == "cpu":
         return union_ns(start, end)
     return sum(union_ns(start[device == one], end[device == one]) for one in np.unique(device))
@@ -110,7 +110,7 @@ def operators_around(trace: Trace, nesting: Nesting, track: Int32, time_ns: Int6
         candidate = np.where(position >= 0, of_track[np.maximum(position, 0)], -1)
         # The last operator begun before may have ended already: climb to the one that is still open.
         for _ in range(64):
-            ended = (candidate >= 0) & (trace.end_ns[np.maximum(candidate, 0)] <= time)
+            ended = (candidate >= 0) & (trace.ends(np.maximum(candidate, 0)) <= time)
             if not ended.any():
                 break
             candidate = np.where(ended, nesting.parent[np.maximum(candidate, 0)], candidate)

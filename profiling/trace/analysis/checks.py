@@ -97,6 +97,6 @@ def clipped_ns(linked: Linked, rows: np.ndarray[tuple[int], np.dtype[np.int64]])
         of_stream = (trace.stream[linked.work] == trace.stream[row]) & (trace.device[linked.work] == trace.device[row])
         later = trace.start_ns[linked.work][of_stream]
         later = later[later > trace.start_ns[row]]
-        end = int(trace.end_ns[row])
+        end = int(trace.ends(row))
         total += min(end, int(later.min()) if later.size else end) - int(trace.start_ns[row])
     return total

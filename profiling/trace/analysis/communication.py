@@ -35,8 +35,8 @@ def collective_sums(linked: Linked) -> list[CollectiveSums]:
     for device in linked.devices:
         here = trace.device[talking] == device
         rows = computing[trace.device[computing] == device]
-        cover = Cover(trace.start_ns[rows], trace.end_ns[rows])
-        start, end = trace.start_ns[talking[here]], trace.end_ns[talking[here]]
+        cover = Cover(trace.start_ns[rows], trace.ends(rows))
+        start, end = trace.start_ns[talking[here]], trace.ends(talking[here])
         exposed[here] = end - start - cover.within(start, end)
     collective = trace.collective[talking]
     groups = group_by(collective, np.where(collective > 0, 0, trace.name[talking]))

@@ -76,7 +76,7 @@ def idle_gaps(linked: Linked) -> GapTable:
         rows = linked.work[here]
         order = np.argsort(trace.start_ns[rows], kind="stable")
         start = trace.start_ns[rows][order]
-        reached = np.maximum.accumulate(trace.end_ns[rows][order])
+        reached = np.maximum.accumulate(trace.ends(rows)[order])
         after = np.flatnonzero(start[1:] > reached[:-1]) + 1
         first = order[after]
         launch = linked.launch[here][first]
@@ -117,16 +117,16 @@ def _causes(linked: Linked, begin: Int64, stop: Int64, launch: Int64) -> list[st
     known = launch >= 0
     at = np.maximum(launch, 0)
     launched = np.where(known, trace.start_ns[at], stop)
-    late = known & (trace.end_ns[at] > begin)
+    late = known & (trace.ends(at) > begin)
     # What the host did between the device's last work and the launch of the next.
     until = np.clip(launched, begin, stop)
     window = np.maximum(until - begin, 1)
     sync_rows = np.flatnonzero(synchronising(linked) & ~trace.unfinished)
-    sync = Cover(trace.start_ns[sync_rows], trace.end_ns[sync_rows])
+    sync = Cover(trace.start_ns[sync_rows], trace.ends(sync_rows))
     loading_rows = data_loading_rows(linked)
-    loading = Cover(trace.start_ns[loading_rows], trace.end_ns[loading_rows])
+    loading = Cover(trace.start_ns[loading_rows], trace.ends(loading_rows))
     host_rows = np.flatnonzero((trace.operators() | trace.launches()) & ~trace.unfinished)
-    host = Cover(trace.start_ns[host_rows], trace.end_ns[host_rows])
+    host = Cover(trace.start_ns[host_rows], trace.ends(host_rows))
     # A wait that ends shortly after the device did: everything after it is its consequence.
     waited = _inside(sync, begin) | (sync.within(begin, until) > _MOST * window)
     loaded = loading.within(begin, until) > _MOST * window

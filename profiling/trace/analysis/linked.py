@@ -74,7 +74,7 @@ class Linked:
         if self.range_ns is None:
             return slice(None)
         rows = self._all_work[0]
-        start, end = self.trace.start_ns[rows], self.trace.end_ns[rows]
+        start, end = self.trace.start_ns[rows], self.trace.ends(rows)
         return (start < self.range_ns[1]) & ((end > self.range_ns[0]) | (start >= self.range_ns[0]))
 
     @cached_property
@@ -115,7 +115,7 @@ class Linked:
         rows = trace.in_statistics() & ~trace.unfinished
         if not rows.any():
             return trace.span_ns
-        return int(trace.start_ns[rows].min()), int(trace.end_ns[rows].max())
+        return int(trace.start_ns[rows].min()), int(trace.ends(rows).max())
 
     @cached_property
     def inputs(self) -> CallInputs:
@@ -191,7 +191,7 @@ class Linked:
 
     def cover(self, rows: Int64) -> Cover:
         """Union of the time of some rows, inside the range."""
-        start, end = self.trace.start_ns[rows], self.trace.end_ns[rows]
+        start, end = self.trace.start_ns[rows], self.trace.ends(rows)
         if self.range_ns is not None:
             start, end = np.maximum(start, self.range_ns[0]), np.minimum(end, self.range_ns[1])
         return Cover(start, end)

@@ -58,14 +58,14 @@ def step_times(linked: Linked) -> list[StepTimes]:
     parts: list[Int64] = []
     for rows in layers:
         so_far = np.concatenate((so_far, rows))
-        now = Cover(trace.start_ns[so_far], trace.end_ns[so_far]).within(start, end)
+        now = Cover(trace.start_ns[so_far], trace.ends(so_far)).within(start, end)
         parts.append(now - covered)
         covered = now
     parts.append(end - start - covered)
     busy = np.zeros(start.size, dtype=np.int64)
     for device in linked.devices:
         rows = linked.work[trace.device[linked.work] == device]
-        busy += Cover(trace.start_ns[rows], trace.end_ns[rows]).within(start, end)
+        busy += Cover(trace.start_ns[rows], trace.ends(rows)).within(start, end)
     names, finished = _names(linked, start)
     return [
         StepTimes(

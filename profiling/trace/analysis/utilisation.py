@@ -51,7 +51,7 @@ def device_use(linked: Linked) -> list[DeviceUse]:
         compute = linked.cover(rows[computes])
         busy = linked.cover(rows).total_ns
         if linked.range_ns is None:
-            window = int(trace.end_ns[rows].max() - trace.start_ns[rows].min())
+            window = int(trace.ends(rows).max() - trace.start_ns[rows].min())
         else:
             window = linked.range_ns[1] - linked.range_ns[0]
         table.append(
@@ -82,7 +82,7 @@ def host_busy_ns(linked: Linked) -> int:
 
 def _overlap_ns(linked: Linked, rows: Int64) -> int:
     """Time covered at least twice: a running count of open intervals."""
-    start, end = linked.trace.start_ns[rows], linked.trace.end_ns[rows]
+    start, end = linked.trace.start_ns[rows], linked.trace.ends(rows)
     if linked.range_ns is not None:
         start, end = np.maximum(start, linked.range_ns[0]), np.minimum(end, linked.range_ns[1])
     time = np.concatenate((start, end))
