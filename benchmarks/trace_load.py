@@ -5,7 +5,7 @@
 Traces are generated: `cpu` is nested operators with shapes (about 400 MB per million events), `gpu` operators,
 launches, kernels and arrows (about 250 MB). Every measurement runs in a process of its own, `--times` times, the best
 counts. The floor is msgspec decoding the whole file at once into typed objects with the same fields, without tables.
-`--tool` names a Python that has `HolisticTraceAnalysis` and `torch-tb-profiler` (dev extra `traces`); they load and
+`--tool` names a Python that has `HolisticTraceAnalysis` and `torch-tb-profiler` (the extra `traces`); they load and
 summarise the same file.
 """
 
