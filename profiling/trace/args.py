@@ -1,5 +1,6 @@
 """All arguments of one event, read from the file again when somebody asks: memory holds none of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from gptscope.profiling.trace.events import BROKEN, decode_args
 from gptscope.profiling.trace.health import TraceError
 from gptscope.profiling.trace.repair import args_one_by_one
-from gptscope.profiling.trace.source import read_range
+from gptscope.profiling.trace.source import Checkpoint, read_range
 
 _BETWEEN = b" \t\r\n,"
 
@@ -27,8 +28,9 @@ class Pieces:
 class ArgsReader:
     """Reads arguments by the event's number in the file; remembers the last piece, where the next one often lies."""
 
-    def __init__(self, path: Path, pieces: Pieces) -> None:
+    def __init__(self, path: Path, pieces: Pieces, checkpoints: Sequence[Checkpoint] = (), bom_bytes: int = 0) -> None:
         self.path, self.pieces = path, pieces
+        self._checkpoints, self._bom_bytes = checkpoints, bom_bytes
         self._known: tuple[int, list[Any]] = (-1, [])
 
     def of(self, place: int) -> dict[str, Any]:
@@ -45,7 +47,8 @@ class ArgsReader:
 
     def _read(self, piece: int) -> list[Any]:
         try:
-            text = read_range(self.path, int(self.pieces.offset[piece]), int(self.pieces.size[piece]))
+            offset, size = int(self.pieces.offset[piece]), int(self.pieces.size[piece])
+            text = read_range(self.path, offset, size, self._checkpoints, self._bom_bytes)
         except TraceError:
             return []
         try:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from gptscope.profiling.trace.growing import (
 from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
 from gptscope.profiling.trace.recorded import SEPARATOR, RecordedInterner
+from gptscope.profiling.trace.source import TraceText
 from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, Trace, Track
 from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
@@ -219,7 +219,7 @@ class ColumnBuilder:
         for name, missing in _INTEGERS.items():
             slices.append(name, np.full(size, missing, dtype=np.int8))
 
-    def build(self, metadata: dict[str, Any], path: Path | None = None) -> Trace:
+    def build(self, metadata: dict[str, Any], source: TraceText | None = None) -> Trace:
         """Join all pieces, put aside what lies outside the trace's time, and mark unfinished events."""
         self._pair_ends()
         slices = self._slices
@@ -273,14 +273,14 @@ class ColumnBuilder:
             phases=dict(self.phases),
             metadata=metadata,
             health=tuple(self._health.notes()),
-            args_reader=self._args_reader(path),
+            args_reader=self._args_reader(source),
         )
 
-    def _args_reader(self, path: Path | None) -> ArgsReader | None:
-        if path is None or not self._pieces:
+    def _args_reader(self, source: TraceText | None) -> ArgsReader | None:
+        if source is None or not self._pieces:
             return None
         offset, size, first = (np.array(column, dtype=np.int64) for column in zip(*self._pieces, strict=True))
-        return ArgsReader(path, Pieces(offset, size, first))
+        return ArgsReader(source.path, Pieces(offset, size, first), source.checkpoints, source.bom_bytes)
 
 
 def _codes(phases: list[str]) -> npt.NDArray[np.uint8]:

@@ -41,7 +41,7 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
             text.check_memory(builder.nbytes)
             if progress is not None:
                 progress(text.bytes_read, text.size)
-    return builder.build(_metadata(stream, health), path)
+    return builder.build(_metadata(stream, health), text)
 
 
 def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:

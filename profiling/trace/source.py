@@ -2,7 +2,8 @@
 
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -18,8 +19,20 @@ _BOMB_RATIO = 200
 """Real traces inflate 5 to 40 times."""
 _BOMB_FREE_BYTES = 64 << 20
 """Below this size no ratio is suspicious."""
+_CHECKPOINT_BYTES = 16 << 20
+"""Of text between two places from which it can be read again; each costs about 40 kB."""
 _DENSE_RATIO = 60
 _COLUMN_FREE_BYTES = 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A place in a gzipped file, with the state of what inflates it from there."""
+
+    file_position: int
+    text_position: int
+    """In the uncompressed text, a byte order mark included."""
+    inflater: "zlib._Decompress"
 
 
 class TraceText:
@@ -31,6 +44,9 @@ class TraceText:
         """Of the file."""
         self.size = 0
         self._inflated = 0
+        self.checkpoints = [Checkpoint(0, 0, zlib.decompressobj(wbits=31))]
+        """Places from which gzipped text can be read again."""
+        self.bom_bytes = 0
         self._working: Generator[bytes] | None = None
         self._opened: list[BinaryIO | zipfile.ZipFile] = []
 
@@ -63,7 +79,10 @@ class TraceText:
                 raise TraceError(f"{name} is empty, so it is not a trace.")
             first = True
             for block in self._unpacked(file, magic):
-                yield block.removeprefix(_BOM) if first else block
+                if first and block.startswith(_BOM):
+                    self.bom_bytes = len(_BOM)
+                    block = block[len(_BOM) :]  # noqa: PLW2901
+                yield block
                 first = False
         except OSError as error:
             raise TraceError(f"{self.path} cannot be read: {error.strerror or error}.") from error
@@ -123,8 +142,12 @@ class TraceText:
         """Inflate one or more gzip members; what inflates before the data ends or breaks is kept."""
         inflater = zlib.decompressobj(wbits=31)
         inside_member = False
+        of_outer = file is self._opened[0]
         while compressed := begun + file.read(BLOCK_BYTES // 4):
             begun = b""
+            if of_outer and self._inflated - self.checkpoints[-1].text_position >= _CHECKPOINT_BYTES:
+                place = file.tell() - len(compressed)
+                self.checkpoints.append(Checkpoint(place, self._inflated, inflater.copy()))
             self.bytes_read = min(self.size, self._position())
             while compressed:
                 inside_member = True
@@ -175,8 +198,15 @@ class TraceText:
             )
 
 
-def read_range(path: Path, offset: int, size: int) -> bytes:
-    """Some bytes of the uncompressed text.
+def read_range(path: Path, offset: int, size: int, checkpoints: Sequence[Checkpoint] = (), bom_bytes: int = 0) -> bytes:
+    """Some bytes of the uncompressed text, whose offsets do not count a byte order mark.
+
+    Args:
+        path: The file.
+        offset: Of the first byte.
+        size: How many.
+        checkpoints: From reading a gzipped file; without them it is inflated from its beginning.
+        bom_bytes: Of the byte order mark that the reading found.
 
     Raises:
         TraceError: The file cannot be read any more.
@@ -185,18 +215,46 @@ def read_range(path: Path, offset: int, size: int) -> bytes:
         with path.open("rb") as file:
             magic = file.read(4)
             if magic[:2] != _GZIP_MAGIC and magic != _ZIP_MAGIC:
-                file.seek(offset + (len(_BOM) if magic.startswith(_BOM) else 0))
+                file.seek(offset + bom_bytes)
                 return file.read(size)
+            if magic != _ZIP_MAGIC and checkpoints:
+                return _inflate_range(file, offset + bom_bytes, size, checkpoints)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except zlib.error as error:
+        raise TraceError(f"{path} has changed: its compressed data is damaged ({error}).") from error
+    with TraceText(path, HealthReport()) as text:
+        return _cut_out(text.blocks(), offset, size)
+
+
+def _inflate_range(file: BinaryIO, offset: int, size: int, checkpoints: Sequence[Checkpoint]) -> bytes:
+    """Inflate from the last checkpoint before the wanted bytes."""
+    start = max((c for c in checkpoints if c.text_position <= offset), key=lambda c: c.text_position)
+    file.seek(start.file_position)
+
+    def blocks() -> Iterator[bytes]:
+        inflater = start.inflater.copy()
+        while compressed := file.read(BLOCK_BYTES // 4):
+            while compressed:
+                yield inflater.decompress(compressed, BLOCK_BYTES)
+                compressed = inflater.unconsumed_tail
+                if inflater.eof:
+                    compressed = inflater.unused_data
+                    inflater = zlib.decompressobj(wbits=31)
+                    if not compressed.startswith(_GZIP_MAGIC):
+                        break
+
+    return _cut_out(blocks(), offset - start.text_position, size)
+
+
+def _cut_out(blocks: Iterator[bytes], offset: int, size: int) -> bytes:
     kept: list[bytes] = []
     position, wanted_end = 0, offset + size
-    with TraceText(path, HealthReport()) as text:
-        for block in text.blocks():
-            end = position + len(block)
-            if end > offset:
-                kept.append(block[max(0, offset - position) : wanted_end - position])
-            position = end
-            if position >= wanted_end:
-                break
+    for block in blocks:
+        end = position + len(block)
+        if end > offset:
+            kept.append(block[max(0, offset - position) : wanted_end - position])
+        position = end
+        if position >= wanted_end:
+            break
     return b"".join(kept)

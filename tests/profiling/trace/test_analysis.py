@@ -261,11 +261,15 @@ def test_begin_and_end_events_become_rows_and_async_ones_tracks_of_their_own(wri
     assert any("an end without a beginning" in n.message for n in trace.health)
 
 
-def test_arguments_are_read_from_any_kind_of_file(tmp_path: Path):
+def test_arguments_are_read_from_any_kind_of_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(source, "_CHECKPOINT_BYTES", 1 << 16)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 15)
     text = json.dumps({"traceEvents": [host(f"op{i}", i, 1, number=i) for i in range(9_000)]}).encode()
     files = {
         "plain.json": text,
         "packed.json.gz": gzip.compress(text),
+        "members.gz": gzip.compress(b"\xef\xbb\xbf" + text[:100_000]) + gzip.compress(text[100_000:]),
+        "marked.json": b"\xef\xbb\xbf" + text,
         "broken.json": text.replace(b'"op7"', b'"o\\p7"'),
     }
     for name, data in files.items():
