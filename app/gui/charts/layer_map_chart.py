@@ -165,7 +165,7 @@ class LayerMapChart(Painted):
         text = str(cell.rank)
         painter.setFont(self.theme.font(11, bold=True))
         if QFontMetricsF(painter.font()).horizontalAdvance(text) <= box.width() - 4:
-            painter.setPen(_readable(self.theme.heat(cell.level)))
+            painter.setPen(readable(self.theme.heat(cell.level)))
             painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), text)
 
     def _paint_saved(self, painter: QPainter, shown: LayerMap) -> None:
@@ -266,7 +266,7 @@ def _decades(low: float, high: float) -> list[float]:
     return [10.0**power for power in range(first, last + 1)]
 
 
-def _readable(background: QColor) -> QColor:
+def readable(background: QColor) -> QColor:
     """Black or white, whichever contrasts more."""
 
     def linear(value: float) -> float:

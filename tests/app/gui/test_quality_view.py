@@ -1,10 +1,12 @@
 import csv
 import io
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 from tests_app_quality_streams import (
     INT8,
@@ -19,6 +21,8 @@ from tests_app_quality_streams import (
 from tests_app_streams import FUSED, INSPECTED, PEAKS
 
 from gptscope.app.gui.charts.exporting import export_chart
+from gptscope.app.gui.charts.layer_map_chart import readable
+from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.quality import QualityView
 from gptscope.app.gui.window import LIVE, QUALITY, MainWindow
 from gptscope.profiling.experiment import Variant, Workload
@@ -121,6 +125,23 @@ def test_a_recipe_that_cannot_keep_modules_says_so(rich: MainWindow, session: An
     view = shown(rich, session, quality(), layer_errors(), candidate=FUSED)
     assert not view.mix.verify_button.isEnabled()
     assert view.mix.reason.text() == "BF16 has no setting that leaves single modules alone."
+
+
+@pytest.mark.parametrize("name", ["dark", "light"])
+def test_numbers_on_the_heat_ramp_can_be_read_and_brighter_or_darker_means_more(look: Theme, name: Any) -> None:
+    def luminance(colour: QColor) -> float:
+        parts = (colour.redF(), colour.greenF(), colour.blueF())
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    look.choose(name)
+    ramp = [look.heat(step / 60) for step in range(61)]
+    for colour in ramp:
+        high, low = sorted((luminance(colour), luminance(readable(colour))), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+    steps = [luminance(b) - luminance(a) for a, b in pairwise(ramp)]
+    assert all(step > 0 for step in steps) or all(step < 0 for step in steps)
+    look.choose("dark")
 
 
 def test_without_a_map_the_view_offers_to_measure_it(rich: MainWindow, session: Any) -> None:
