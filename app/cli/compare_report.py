@@ -15,7 +15,7 @@ from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
 from gptscope.profiling.quality.loss_curves import LossComparison, compare_all
-from gptscope.profiling.records import Record, StepKind
+from gptscope.profiling.records import EvidenceReport, Record, StepKind
 
 _MARKS: dict[VerdictKind, tuple[str, Style]] = {
     "faster_same_output": ("✓", "good"),
@@ -37,6 +37,7 @@ def print_comparison(console: Console, records: Sequence[Record], run_ids: Seque
         _print_verdict(console, letter, verdict, summary, summaries[0])
         if (won_back := payoff(summaries[0], summary, verdict.speedup)) is not None:
             console.line(f"  {won_back.sentence}")
+        print_ineffective(console, records, summary)
     _print_setting(console, runs)
     console.line()
     print_table(console, summaries)
@@ -62,6 +63,13 @@ def _print_verdict(
             f"  It {_DOES[candidate.headline]} {f.number(candidate.tokens_per_s.value)} tokens per second, "
             f"the baseline {f.number(baseline.tokens_per_s.value)}."
         )
+
+
+def print_ineffective(console: Console, records: Sequence[Record], summary: RunSummary) -> None:
+    """Switches that are on and changed nothing: a speed beside them says nothing about them."""
+    reports = [r for r in records if isinstance(r, EvidenceReport) and r.run_id == summary.run_id]
+    for item in (item for report in reports for item in report.items if item.in_effect is False):
+        console.line(f"  ✗ {item.lever} is on but without effect: {item.sentence}", "bad")
 
 
 def _print_setting(console: Console, runs: Sequence[RunAccumulator]) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from gptscope.app.cli.verdicts import judge_all
 from gptscope.profiling.export import ExportError, run_document
 from gptscope.profiling.metrics.verdict import Verdict
+from gptscope.profiling.quality.loss_curves import LossComparison, compare_all
 from gptscope.profiling.records import ExperimentFinished, ExperimentStarted, Failure, Notice, Record
 
 R = TypeVar("R", bound=Record)
@@ -36,6 +37,8 @@ class ExperimentDocument(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[Notice, ...]
     verdicts: tuple[Verdict, ...]
     """One per candidate that has a baseline in these records."""
+    losses: tuple[LossComparison, ...]
+    """One per candidate that trained beside the baseline."""
     runs: tuple[dict[str, Any], ...]
     """As `profiling.export.run_document` makes them; a variant that never started has none."""
 
@@ -62,6 +65,7 @@ def experiment_document(
         failures=tuple(r for r in records if isinstance(r, Failure) and r.run_id is None),
         notices=tuple(r for r in records if isinstance(r, Notice) and r.run_id is None),
         verdicts=tuple(judge_all(records, [run_id for run_id in run_ids if started and run_id != started.run_ids[0]])),
+        losses=tuple(compare_all(records, run_ids)) if started and run_ids[:1] == list(started.run_ids[:1]) else (),
         runs=tuple(runs),
     )
 

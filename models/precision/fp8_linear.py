@@ -29,13 +29,15 @@ class EmulatedLinear(CountingModule):
         training: False: the weight is quantized now, once, and kept in BF16, which holds all narrow values exactly.
     """
 
+    stored: Tensor | None
+    stored_scale: Tensor
+
     def __init__(self, linear: nn.Linear, name: str, scaling: LayerScaling, log: ScaleLog, *, training: bool) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.name, self.scaling, self.log = name, scaling, log
         self.bias = linear.bias
         self.step = 0
-        self.stored: Tensor | None
         if training:
             self.weight: nn.Parameter | None = linear.weight
             self.register_buffer("stored", None)

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +15,14 @@ from gptscope.models.precision.fp8_linear import PRODUCTS, EmulatedLinear
 from gptscope.models.precision.fp8_scaling import Formats, LayerScaling
 from gptscope.models.precision.recipe import PrecisionRecipe
 from gptscope.models.precision.scale_log import ScaleLog
+from gptscope.models.quantization.names import linears, matching, set_module, split_patterns
 
 KEEP = LeverOption(
     name="keep",
     title="kept in BF16",
     kind="text",
     default="lm_head",
-    summary="Linear layers that stay in BF16: module paths with * and ?, several separated by spaces or +.",
+    summary="Layers that stay in BF16: names or patterns, such as `lm_head; blocks.0; *.mlp.down`.",
 )
 EMULATED = "Emulated on a CPU: exact values, no speedup expected."
 
@@ -78,9 +78,8 @@ class EmulatedRecipe(PrecisionRecipe):
             self.calibrate(model, chosen, scalings, calibration)
         log = ScaleLog()
         for name, linear in chosen.items():
-            path, _, last = name.rpartition(".")
             emulated = EmulatedLinear(linear, name, scalings[name], log, training=context.training)
-            setattr(model.get_submodule(path), last, emulated)
+            set_module(model, name, emulated)
 
     def calibrate(
         self, model: GPT, chosen: Mapping[str, nn.Linear], scalings: Mapping[str, LayerScaling], text: CalibrationText
@@ -110,13 +109,9 @@ def chosen_linears(model: GPT, keep: str) -> dict[str, nn.Linear]:
     Raises:
         LeverError: A pattern names no layer, or none is left.
     """
-    linears = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    patterns = keep.replace("+", " ").split()
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in linears):
-            some = ", ".join(list(linears)[:3])
-            raise LeverError(f"keep names {pattern!r}, but no linear layer is called so. Some names: {some}.")
-    chosen = {name: linear for name, linear in linears.items() if not any(fnmatchcase(name, p) for p in patterns)}
+    known = linears(model)
+    kept = matching(known, split_patterns(keep))
+    chosen = {path: linear for path, linear in known.items() if path not in kept}
     if not chosen:
         raise LeverError(f"keep is {keep!r}, which leaves no layer to quantize. Name fewer layers.")
     return chosen

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -191,7 +192,7 @@ def _train(tuner: Tuner, batches: Iterator[Tensor], steps: int, output: Output) 
     return losses
 
 
-def _nll(job: _Job, model: GPT, precision: str, note: str) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _nll(job: _Job, model: GPT, precision: str, note: str) -> list[npt.NDArray[np.float64]]:
     """Nats of each token of each evaluation window, by a copy of the model in this precision."""
     count = len(job.windows)
     job.output.progress("evaluate", 0, count, "windows", note)

@@ -13,7 +13,7 @@ from gptscope.app.cli.library_report import LibraryState
 from gptscope.app.cli.quality_document import QualityDocument
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.verdict import Verdict
-from gptscope.profiling.records import Capabilities, ModelFetched, ModelInspected, Peaks, Profile, Quality
+from gptscope.profiling.records import Capabilities, FineTuned, ModelFetched, ModelInspected, Peaks, Profile, Quality
 from gptscope.profiling.store.entries import RunEntry
 
 ROOTS = (
@@ -26,6 +26,7 @@ ROOTS = (
     RunEntry,
     ModelInspected,
     ModelFetched,
+    FineTuned,
     Capabilities,
     LibraryState,
 )
