@@ -4,7 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-for _name in ("streams", "quality_streams"):
+for _name in ("streams", "quality_streams", "traces"):
     _full = f"tests_app_{_name}"
     if _full not in sys.modules:
         _spec = importlib.util.spec_from_file_location(_full, Path(__file__).with_name(f"{_name}.py"))
