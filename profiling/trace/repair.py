@@ -136,9 +136,21 @@ def args_one_by_one(buffer: bytes) -> list[Any]:
             break
         readable = _readable(buffer[position:end], 0, unheard)
         if readable is not None:
-            found.append(decode_one_args(readable[1]).args)
+            found.append(_args_of(readable[1], unheard))
         position = end
     return found
+
+
+def _args_of(text: bytes, health: HealthReport) -> Any:
+    """Arguments of one event, mended where they are broken in fields that reading the trace skips over."""
+    try:
+        return decode_one_args(text).args
+    except BROKEN:
+        mended = mend(text, 0, health)
+    try:
+        return None if mended is None else decode_one_args(mended).args
+    except BROKEN:
+        return None
 
 
 def mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:

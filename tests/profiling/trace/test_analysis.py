@@ -325,3 +325,10 @@ def test_text_nested_beyond_measure_does_not_end_the_reading(tmp_path: Path):
     trace = open_trace(path)
     assert len(trace) == 1
     assert any(note.kind == "truncated" for note in trace.health)
+
+
+def test_arguments_with_broken_text_are_mended_when_they_are_asked_for(tmp_path: Path):
+    path = tmp_path / "t.json"
+    event = b'{"ph":"X","name":"k","ts":1,"dur":1,"args":{"note":"a\xffb"}}'
+    path.write_bytes(b'{"traceEvents": [' + event + b"]}")
+    assert open_trace(path).args(0) == {"note": "a\ufffdb"}
