@@ -240,6 +240,23 @@ def test_sizes_come_from_the_loaded_model():
         value_sizes(precision="int3", parameters=1, weight_bytes=1, kv_bytes_per_token=1, shape=shape_of(info))
 
 
+def test_what_a_quantized_model_says_of_itself_goes_before_its_precisions_name():
+    info = info_of(replace(PRESETS["llama-135m"], tie_embeddings=False))
+    shape_found = shape_of(info)
+    found = value_sizes(
+        precision="int8-dynamic",
+        parameters=info.parameters,
+        weight_bytes=info.weight_bytes,
+        kv_bytes_per_token=info.kv_bytes_per_token / 4,
+        shape=shape_found,
+        activation_bytes=2.0,
+        read_weight_bytes=info.parameters - shape_found.lookup_tables,
+    )
+    assert (found.weight, found.activation, found.kv) == (1.0, 2.0, 1.0)
+    moved = step_bytes(shape_found, "decode", found, batch=1, context=100)
+    assert moved.weights == info.parameters - shape_found.lookup_tables, "a byte per weight, the table left out"
+
+
 def test_rooflines():
     assert arithmetic_intensity(100.0, 50.0) == 2.0
     assert arithmetic_intensity(100.0, 0.0) is None

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,10 +12,12 @@ import torch
 
 from gptscope.models.config import PRESETS, GPTConfig
 from gptscope.models.decoding.session import DecodeSession
+from gptscope.models.levers import LeverContext, Machine
 from gptscope.models.training import TrainStep
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.worker import memory
 from gptscope.profiling.worker.estimate import LeverSizes, MemoryEstimate, estimate_memory
+from gptscope.profiling.worker.request import lever_sizes
 
 FP32 = LeverSizes(4.0, fused_attention=False, kv_cache="dynamic")
 WIDE = GPTConfig(
@@ -40,6 +43,25 @@ def test_sixteen_bits_halve_weights_and_cache():
     assert half.weights * 2 == full.weights
     assert half.kv_cache * 2 == full.kv_cache
     assert estimate_memory(config, Workload(), LeverSizes(4.0, fused_attention=False, kv_cache="none")).kv_cache == 0
+
+
+def test_int8_counts_what_its_preparation_holds_and_what_its_cache_keeps():
+    config = PRESETS["llama-135m"]
+    asked = LeverContext(
+        machine=Machine(device="cpu", device_name="cpu", cores=1, memory_bytes=1 << 34),
+        config=config,
+        workload="decode",
+        precision="int8-dynamic",
+        kv_cache="int8",
+    )
+    sizes = lever_sizes(asked)
+    assert (sizes.activation, sizes.kv_bytes) == (2.0, 1 + 4 / config.d_head)
+    found = estimate_memory(config, Workload(), sizes)
+    assert found.weights == int(4.5 * config.parameter_count), "FP32 while it is quantized"
+    plain = estimate_memory(config, Workload(), FP32)
+    assert found.kv_cache / plain.kv_cache == pytest.approx((1 + 4 / config.d_head) / 4)
+    in_fp32 = lever_sizes(replace(asked, kv_cache="static", options={"int8-dynamic": {"base": "fp32"}}))
+    assert (in_fp32.activation, in_fp32.kv_bytes) == (4.0, 4.0)
 
 
 @pytest.mark.parametrize("kind", ["train", "prefill", "decode", "generate"])

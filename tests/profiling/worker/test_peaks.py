@@ -7,7 +7,9 @@ import platformdirs
 import pytest
 import torch
 
+from gptscope.models.precision import RECIPES
 from gptscope.profiling.machine import ceilings
+from gptscope.profiling.metrics.mfu_mbu import peak_name
 from gptscope.profiling.records import MeasurePeaks, Peaks
 from gptscope.profiling.worker import peaks
 from gptscope.profiling.worker.failures import RequestError
@@ -66,3 +68,12 @@ def test_threads_and_matrix_settings_are_restored(kit, small):
 def test_no_threads_are_refused(kit, small):
     with pytest.raises(RequestError, match="threads is 0"):
         measure_peaks(MeasurePeaks(device="cpu", threads=0), kit.collected())
+
+
+def test_every_recipe_is_held_against_a_peak_that_is_measured():
+    plain = {"fp32", "tf32", "bf16", "fp16"}
+    for name in RECIPES:
+        assert peak_name(name) in plain | {"int8"}, name
+        assert (name in plain) == (peak_name(name) == name), name
+    with_products = {name for name, recipe in RECIPES.items() if getattr(recipe, "product", "") == "aten::_int_mm"}
+    assert {name for name in RECIPES if peak_name(name) == "int8"} == with_products
