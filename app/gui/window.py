@@ -18,6 +18,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.tracing import Tracing, looks_like_trace
 from gptscope.app.gui.views.first import FirstScreen
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.tab_bar import TabBar
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ class MainWindow(QMainWindow):
             self.first.demo_button.setFocus()
             QTimer.singleShot(_UNPAINTED_MS, self._begin)  # a window that starts minimised is not painted
 
+    @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if not self._painted:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 
 from gptscope.app.gui.tables.column_model import CATEGORY_ROLE, FRACTION_ROLE, TONE_ROLE, ColumnModel
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.viewmodels.tables import Table, as_tsv
 
 _PADDING = 8
@@ -26,6 +27,7 @@ class CellDelegate(QStyledItemDelegate):
         self._theme = theme
         self._plain, self._strong = theme.font(12), theme.font(12, bold=True)
 
+    @guarded
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
@@ -172,6 +174,7 @@ class TableView(QTableView):
             QGuiApplication.clipboard().setText(as_tsv(self.columns.table, rows))
         return len(rows)
 
+    @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if self.columns.rowCount() == 0:

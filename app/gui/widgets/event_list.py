@@ -5,6 +5,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.viewmodels.experiment_view import Event
 from gptscope.app.viewmodels.scales import clock
 
@@ -50,6 +51,7 @@ class _EventDelegate(QStyledItemDelegate):
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return QSize(100, _ROW)
 
+    @guarded
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         event = index.data(Qt.ItemDataRole.UserRole)
         if not isinstance(event, Event):

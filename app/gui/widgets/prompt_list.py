@@ -5,6 +5,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.viewmodels.quality_text import LOOKS, PromptLine
 
 Index = QModelIndex | QPersistentModelIndex
@@ -49,6 +50,7 @@ class _PromptDelegate(QStyledItemDelegate):
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return QSize(100, _ROW)
 
+    @guarded
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         line = index.data(Qt.ItemDataRole.UserRole)
         if not isinstance(line, PromptLine):

@@ -5,6 +5,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded
 
 _TRACK_W, _TRACK_H, _HEIGHT, _GAP = 27.0, 15.0, 24, 36
 
@@ -41,6 +42,7 @@ class Switch(QAbstractButton):
     def minimumSizeHint(self) -> QSize:
         return QSize(_GAP + 40, _HEIGHT)
 
+    @guarded
     def paintEvent(self, _event: QPaintEvent) -> None:
         theme, on, enabled = self._theme, self.isChecked(), self.isEnabled()
         painter = QPainter(self)
