@@ -173,4 +173,21 @@ def mend(text: bytes, offset: int, health: HealthReport) -> bytes | None:
             value = json.loads(numbered, strict=False)
         except (ValueError, RecursionError):
             return None
-    return msgspec.json.encode(value)
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        health.add("repaired", "half of a surrogate pair stands for no character", byte_offset=offset)
+        return msgspec.json.encode(_whole_characters(value))
+    except (RecursionError, ValueError):
+        return None
+
+
+def _whole_characters(value: Any) -> Any:
+    """The same value with a question mark for every half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_whole_characters(one) for one in value]
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(one) for key, one in value.items()}
+    return value

@@ -332,3 +332,11 @@ def test_arguments_with_broken_text_are_mended_when_they_are_asked_for(tmp_path:
     event = b'{"ph":"X","name":"k","ts":1,"dur":1,"args":{"note":"a\xffb"}}'
     path.write_bytes(b'{"traceEvents": [' + event + b"]}")
     assert open_trace(path).args(0) == {"note": "a\ufffdb"}
+
+
+def test_half_of_a_surrogate_pair_is_mended_and_told(tmp_path: Path):
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": [{"ph":"X","name":"a\\ud800b","ts":1,"dur":1}]}')
+    trace = open_trace(path)
+    assert trace.names == ["a?b"]
+    assert [note.kind for note in trace.health] == ["repaired"]
