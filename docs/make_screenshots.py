@@ -15,18 +15,19 @@ from pathlib import Path
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
+from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.start import build_window, prepare_application
 from gptscope.app.gui.theme import ThemeName
-from gptscope.app.gui.window import COMPARE, HISTORY, LIVE, PROFILE, MainWindow
+from gptscope.app.gui.window import COMPARE, HISTORY, LIVE, PROFILE, QUALITY, MainWindow
 from gptscope.app.viewmodels.setup import all_fusions
-from gptscope.profiling.experiment import Variant, Workload
+from gptscope.profiling.experiment import Experiment, Variant, Workload
 
 IMAGES = Path(__file__).with_name("images")
 SIZE = (1440, 900)
-WORKLOAD = Workload(kind="decode", batch=1, context=64, new_tokens=48, steps=4)
+WORKLOAD = Workload(kind="decode", batch=1, context=64, new_tokens=64, steps=8)
 PATIENCE_S = 600.0
 THEMES: tuple[ThemeName, ...] = ("light", "dark")
 
@@ -59,44 +60,50 @@ def picture(window: MainWindow, name: str) -> None:
     print(file)
 
 
-def measure(window: MainWindow, variant: Variant) -> None:
-    """Run one variant as Run does, and wait until the library has its numbers."""
+def measure(window: MainWindow, variants: tuple[Variant, ...], *, quality: bool) -> None:
+    """Measure one variant, or several alternately, and wait until the library has their numbers."""
     controller = window.controller
-    controller.setup.workload, controller.setup.variant = WORKLOAD, variant
+    controller.setup.workload, controller.setup.variant = WORKLOAD, variants[-1]
     controller.setup_changed.emit()
-    controller.run()
+    controller.start(Experiment(model="bundled", workload=WORKLOAD, variants=variants, quality=quality))
     wait("the run's end", lambda: not controller.running)
     view, library = controller.experiment, controller.library
     assert view is not None
-    assert view.current is not None
     assert library is not None
     if view.finished is None or view.finished.outcome != "done":
         raise RuntimeError(f"the run did not end well: {window.status_text.text()}")
-    run_id = view.current.run_id
-    wait(
-        "writing the run",
-        lambda: (entry := library.find(run_id)) is not None and entry.headline.tokens_per_second is not None,
-    )
+
+    def is_written(run_id: str) -> bool:
+        entry = library.find(run_id)
+        return entry is not None and entry.outcome == "done" and entry.headline.tokens_per_second is not None
+
+    wait("writing the run", lambda: all(is_written(run_id) for run_id in view.run_ids))
     library.changed.emit()
 
 
-def take_all(window: MainWindow) -> None:
-    """First screen, then runs, then their views; everything in both themes."""
-    controller = window.controller
-    wait("the engine's answer", lambda: controller.capabilities is not None and controller.model is not None)
+def views(window: MainWindow, wanted: dict[str, int]) -> None:
+    """Pictures of views in both themes."""
     for theme in THEMES:
         window.theme.choose(theme)
-        picture(window, "first")
-    fused = all_fusions(controller.capabilities, WORKLOAD.kind)
-    measure(window, Variant())
-    controller.pin_current()
-    measure(window, Variant(fusions=fused, kv_cache="static", name="FP32, fused, static KV"))
-    measure(window, Variant(precision="bf16", fusions=fused, kv_cache="static", name="BF16, fused, static KV"))
-    for theme in THEMES:
-        window.theme.choose(theme)
-        for name, view in (("live", LIVE), ("profile", PROFILE), ("compare", COMPARE), ("history", HISTORY)):
+        for name, view in wanted.items():
             window.show_view(view)
             picture(window, name)
+
+
+def take_all(window: MainWindow) -> None:
+    """First screen, a comparison with its output, and one run beside a pinned baseline."""
+    controller = window.controller
+    wait("the engine's answer", lambda: controller.capabilities is not None and controller.model is not None)
+    views(window, {"first": LIVE})
+    fused = all_fusions(controller.capabilities, WORKLOAD.kind)
+    static = Variant(fusions=fused, kv_cache="static", name="FP32, fused, static KV")
+    narrow = replace(static, precision="bf16", name="BF16, fused, static KV")
+    measure(window, (Variant(), static, narrow), quality=True)
+    views(window, {"compare": COMPARE, "quality": QUALITY})
+    assert controller.experiment is not None
+    controller.pin_stored(controller.experiment.run_ids[0])
+    measure(window, (narrow,), quality=False)
+    views(window, {"live": LIVE, "profile": PROFILE, "history": HISTORY})
 
 
 def main() -> int:
