@@ -129,6 +129,8 @@ class TraceView(QWidget):
     def open(self, path: Path, name: str = "") -> None:
         """Open a file; what is shown stays until it is ready. `name`: what to call it instead of the file's name."""
         self._name = name
+        for widget in self.stack.widget(1).findChildren(QWidget):
+            widget.ensurePolished()  # now, so that nothing but drawing is left to do when the trace is there
         self.header.show_progress(f"Reading {path.name}", 0.0)
         self._controller.told.emit(f"Opening {path.name}; Cancel gives up.", "info")
         set_text(self.empty, f"Opening {path.name}…")
@@ -154,8 +156,8 @@ class TraceView(QWidget):
         self.tables.range_button.setChecked(False)
         self.stack.setCurrentIndex(1)
         self.state.open(opened.timeline)
-        self._show_header()
         self.timeline.canvas.setFocus()
+        QTimer.singleShot(0, self, self._show_header)
         self._controller.told.emit(_HINT, "info")
         self.shown.emit()
 

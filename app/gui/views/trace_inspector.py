@@ -5,7 +5,7 @@ import threading
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
@@ -89,7 +89,7 @@ class TraceInspector(QFrame):
         area.setWidget(inner)
         outer.addWidget(area)
         self._arguments.connect(self._on_arguments)
-        state.opened.connect(self.refresh)
+        state.opened.connect(lambda: QTimer.singleShot(0, self, self.refresh))  # lanes first
         state.chosen.connect(self._show_event)
         state.range_changed.connect(self._show_range)
         theme.changed.connect(self.refresh)

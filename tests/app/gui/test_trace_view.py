@@ -1,0 +1,346 @@
+"""The Trace view: opening in every way, choosing, selecting, searching, measuring, exporting, comparing, refusing."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QMouseEvent, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog
+from pytestqt.qtbot import QtBot
+from tests_app_traces import LAYERS, STEPS, write_trace
+
+from gptscope.app.gui.timeline.canvas import RULER
+from gptscope.app.gui.timeline.minimap import GUTTER
+from gptscope.app.gui.timeline.raster import Palette, draw
+from gptscope.app.gui.timeline.rows import GAP, LANE, LaneRow, Rows
+from gptscope.app.gui.tracing import looks_like_trace
+from gptscope.app.gui.views.trace import TraceView
+from gptscope.app.gui.window import MainWindow
+from gptscope.app.viewmodels.timeline_axis import Axis
+from gptscope.app.viewmodels.timeline_pixels import LaneEvents
+from gptscope.profiling.trace import open_trace
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "run.json.gz")
+
+
+def opened(window: MainWindow, file: Path, qtbot: QtBot) -> TraceView:
+    window.tracing.open(file)
+    view = window.tracing.view
+    assert view is not None
+    with qtbot.waitSignal(view.loader.finished, timeout=30_000):
+        pass
+    QApplication.processEvents()
+    return view
+
+
+@pytest.fixture
+def view(window: MainWindow, file: Path, qtbot: QtBot) -> TraceView:
+    return opened(window, file, qtbot)
+
+
+def point_of(view: TraceView, row: int) -> QPoint:
+    """Where the middle of an event is on the canvas."""
+    canvas, timeline = view.timeline.canvas, view.state.timeline
+    assert timeline is not None
+    place = timeline.place_of(row)
+    assert place is not None
+    lane = timeline.groups[place[0]].lanes[place[1]]
+    top = next(one.top for one in canvas.rows.lanes if one.lane is lane)
+    start, end = timeline.times(row)
+    x = GUTTER + view.state.axis.x((start + end) / 2, canvas.lanes_width)
+    return QPoint(round(x), RULER + top - canvas.scroll + LANE // 2)
+
+
+def row_of(view: TraceView, name: str, number: int = 0) -> int:
+    trace = view.state.timeline.trace  # type: ignore[union-attr]
+    return int(np.flatnonzero(trace.named_so(name.__eq__))[number])
+
+
+def test_a_dropped_trace_opens_and_a_dropped_model_does_not(window: MainWindow, file: Path, qtbot: QtBot) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(file))])
+    at, none = QPoint(500, 300).toPointF(), Qt.KeyboardModifier.NoModifier
+    window.dropEvent(QDropEvent(at, Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, none))
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: view.trace is not None and not view.loader.busy, timeout=30_000)
+    assert window.current_view() is view
+    assert view.header.name.text() == "run.json.gz"
+    assert "1 thing not recorded" in view.header.health.text() or "nothing mended" in view.header.health.text()
+    assert "Made-up GPU" in view.header.about.text()
+    assert window.settings.recent_traces == [str(file)]
+    model = file.parent / "model.gguf"
+    model.write_bytes(b"GGUF\x03")
+    assert looks_like_trace(file)
+    assert not looks_like_trace(model)
+    assert not looks_like_trace(file.parent)
+
+
+def test_ctrl_o_and_the_first_screen_open_a_trace(
+    window: MainWindow, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(file), ""))
+    window.actions_by_id["open_trace"].trigger()
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: view.trace is not None and not view.loader.busy, timeout=30_000)
+    window.first.trace_wanted.emit(str(file))
+    assert view.loader.busy
+    qtbot.waitUntil(lambda: not view.loader.busy, timeout=30_000)
+
+
+def test_all_tables_are_filled_and_rows_lead_to_the_timeline(view: TraceView) -> None:
+    kernels = view.tables.views["kernels"]
+    assert kernels.columns.rowCount() == 5
+    assert sum(kernels.columns.table.columns[3].values) == STEPS * LAYERS * 5
+    assert view.tables.views["steps"].columns.rowCount() == STEPS
+    modules = view.tables.views["modules"].columns.table.keys
+    assert {"blocks.*", *(f"blocks.*.{name}" for name in ("norm", "attn.qkv", "attn.core", "mlp.up"))} <= set(modules)
+    assert view.tables.views["gaps"].columns.rowCount() >= 1
+    assert view.tables.views["devices"].columns.rowCount() == 1
+    place = kernels.columns.shown_row("flash_fwd_kernel\nattention")
+    assert place is not None
+    kernels.selectRow(place)
+    assert view.state.row is not None
+    assert view.state.timeline.trace.name_of(view.state.row) == "flash_fwd_kernel"  # type: ignore[union-attr]
+    view.tables.show_tab("steps")
+    view.tables.views["steps"].selectRow(1)
+    step = view.state.timeline.steps[1]  # type: ignore[union-attr]
+    assert view.state.range == (step.start, step.end)
+    assert view.state.axis.start < step.start < step.end < view.state.axis.end
+
+
+def test_a_click_chooses_an_event_with_details_links_and_arguments(view: TraceView, qtbot: QtBot) -> None:
+    row = row_of(view, "flash_fwd_kernel", 5)
+    view.timeline.show_row(row)
+    view.state.choose(None)
+    QTest.mouseClick(view.timeline.canvas, Qt.MouseButton.LeftButton, pos=point_of(view, row))
+    assert view.state.row == row
+    assert view.inspector.title.text() == "flash_fwd_kernel"
+    assert view.inspector.length.text().endswith("µs")
+    texts = texts_of(view)
+    assert "blocks.1.attn.core" in texts
+    assert "attention" in texts
+    qtbot.waitUntil(lambda: "correlation" in texts_of(view), timeout=10_000)
+    link = next(b for b in buttons_of(view) if b.accessibleName() == "Launched by cudaLaunchKernel")
+    link.click()
+    assert view.state.timeline.trace.name_of(view.state.row) == "cudaLaunchKernel"  # type: ignore[union-attr]
+    assert view.tables.views["kernels"].chosen_key() == "flash_fwd_kernel\nattention"
+
+
+def texts_of(view: TraceView) -> list[str]:
+    from PySide6.QtWidgets import QLabel
+
+    QApplication.processEvents()  # new labels are shown in the next turn
+    found = view.inspector.findChildren(QLabel)
+    return [one.text().replace("\u200b", "") for one in found if one.isVisibleTo(view.inspector)]
+
+
+def buttons_of(view: TraceView) -> list[Any]:
+    from PySide6.QtWidgets import QPushButton
+
+    return list(view.inspector.findChildren(QPushButton))
+
+
+def test_dragging_selects_a_range_and_shows_its_sums(view: TraceView, qtbot: QtBot) -> None:
+    canvas = view.timeline.canvas
+    y = RULER + canvas.lanes_height - 12
+    begin, end = QPoint(GUTTER + 100, y), QPoint(GUTTER + 400, y)
+    QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=begin)
+    for x in (GUTTER + 140, GUTTER + 300, GUTTER + 400):
+        move(canvas, QPointF(x, y), Qt.MouseButton.LeftButton)
+    QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=end)
+    assert view.state.range is not None
+    low, high = view.state.range
+    width = canvas.lanes_width
+    assert low == pytest.approx(view.state.axis.time(100, width), abs=view.state.axis.length * 5 / width)
+    assert high == pytest.approx(view.state.axis.time(400, width), abs=view.state.axis.length * 5 / width)
+    assert view.inspector.range_title.text() == "Selected range"
+    assert "GEMM" in texts_of(view)
+    view.tables.range_button.click()
+    qtbot.waitUntil(lambda: not view.loader.busy, timeout=20_000)
+    QApplication.processEvents()
+    calls = sum(view.tables.views["kernels"].columns.table.columns[3].values)
+    assert 0 < calls < STEPS * LAYERS * 5
+    QTest.keyClick(canvas, Qt.Key.Key_Escape)
+    assert view.state.range is None
+
+
+def move(widget: Any, at: QPointF, button: Qt.MouseButton) -> None:
+    kind, none = QEvent.Type.MouseMove, Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(widget, QMouseEvent(kind, at, widget.mapToGlobal(at), button, button, none))
+
+
+def test_wheel_and_keys_zoom_and_move(view: TraceView) -> None:
+    canvas, state = view.timeline.canvas, view.state
+    whole = state.axis
+    at = QPointF(GUTTER + 600, RULER + 40)
+    under = state.axis.time(600, canvas.lanes_width)
+    wheel = QWheelEvent(
+        at, canvas.mapToGlobal(at), QPoint(), QPoint(0, 360), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(canvas, wheel)
+    assert state.axis.length < whole.length
+    assert state.axis.time(600, canvas.lanes_width) == pytest.approx(under)
+    zoomed = state.axis
+    QTest.keyClick(canvas, Qt.Key.Key_D)
+    assert state.axis.start > zoomed.start
+    QTest.keyClick(canvas, Qt.Key.Key_A)
+    assert state.axis.start == pytest.approx(zoomed.start)
+    QTest.keyClick(canvas, Qt.Key.Key_S)
+    assert state.axis.length > zoomed.length
+    QTest.keyClick(canvas, Qt.Key.Key_W)
+    QTest.keyClick(canvas, Qt.Key.Key_F)
+    assert state.axis == whole
+
+
+def test_search_counts_and_steps(view: TraceView, qtbot: QtBot) -> None:
+    view.focus_search()
+    QTest.keyClicks(view.header.search, "gelu")
+    qtbot.waitUntil(lambda: view.header.found.text() == f"{2 * STEPS * LAYERS} found", timeout=5_000)
+    QTest.keyClick(view.header.search, Qt.Key.Key_Return)
+    assert view.header.found.text() == f"1 of {2 * STEPS * LAYERS}" or "of" in view.header.found.text()
+    first = view.state.row
+    QTest.keyClick(view.timeline.canvas, Qt.Key.Key_N)
+    assert view.state.row != first
+    QTest.keyClick(view.timeline.canvas, Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
+    assert view.state.row == first
+
+
+def test_measuring_between_two_clicks_snaps_to_edges(view: TraceView) -> None:
+    row = row_of(view, "flash_fwd_kernel", 2)
+    view.timeline.show_row(row)
+    start, end = view.state.timeline.times(row)  # type: ignore[union-attr]
+    view.header.measure.click()
+    canvas = view.timeline.canvas
+    middle = point_of(view, row)
+    for moment, beside in ((start, 1), (end, -1)):
+        x = GUTTER + view.state.axis.x(moment, canvas.lanes_width) + beside
+        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(round(x), middle.y()))
+    assert view.state.marks == (start, end)
+    QTest.keyClick(canvas, Qt.Key.Key_Escape)
+    assert view.state.marks == ()
+    assert not view.header.measure.isChecked()
+
+
+def test_a_click_on_a_heading_folds_the_group(view: TraceView) -> None:
+    canvas = view.timeline.canvas
+    before = canvas.rows.height
+    group = next(one for one in canvas.rows.groups if one.kind == "modules")
+    at = QPoint(20, RULER + group.top - canvas.scroll + 8)
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
+    assert canvas.rows.height < before
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
+    assert canvas.rows.height == before
+
+
+def test_a_file_that_is_no_trace_is_refused_in_a_sentence(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    bad = tmp_path / "notes.json"
+    bad.write_text('{"hello": [1, 2]}')
+    window.tracing.open(bad)
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: "notes.json" in view.empty.text() and not view.loader.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not view.header.progress.isVisibleTo(view), timeout=5_000)
+    assert view.trace is None
+    assert window.status_text.text() == view.empty.text()
+    assert view.open_button.isEnabled()
+
+
+def test_cancel_gives_up_and_keeps_what_was_shown(view: TraceView, file: Path, qtbot: QtBot,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    shown, reached, go_on = view.trace, threading.Event(), threading.Event()
+
+    def slow(path: Path, progress: Callable[[int, int], None]) -> Any:
+        progress(1, 2)
+        reached.set()
+        go_on.wait(20)
+        progress(2, 2)
+        return open_trace(path)
+
+    monkeypatch.setattr("gptscope.app.gui.views.trace_loading.open_trace", slow)
+    view.open(file)
+    assert reached.wait(10)
+    view.header.cancel.click()
+    with qtbot.waitSignal(view.loader.stopped, timeout=10_000):
+        go_on.set()
+    assert view.trace is shown
+    assert not view.header.cancel.isVisibleTo(view)
+
+
+def test_damage_is_told_in_the_header_and_listed(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    whole = write_trace(tmp_path / "whole.json").read_bytes()
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(whole[: len(whole) // 2])
+    view = opened(window, cut, qtbot)
+    assert "finding" in view.header.health.text()
+    view.header.health.click()
+    assert view.tables.front_key() == "health"
+    messages = view.tables.front().columns.table.columns[1].values
+    assert any("cut" in text or "ends" in text for text in messages)
+
+
+@pytest.mark.parametrize(("form", "ending"), [("chrome", ".json.gz"), ("csv", ".csv"), ("markdown", ".md")])
+def test_the_selected_range_is_exported(
+    window: MainWindow,
+    view: TraceView,
+    tmp_path: Path,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    ending: str,
+) -> None:
+    target = tmp_path / f"out{ending}"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    step = view.state.timeline.steps[0]  # type: ignore[union-attr]
+    view.state.select((step.start, step.end))
+    window.actions_by_id[f"trace_to_{form}"].trigger()
+    qtbot.waitUntil(lambda: window.status_text.text() == f"Saved {target}.", timeout=10_000)
+    assert target.stat().st_size > 0
+    if form == "chrome":
+        part = open_trace(target)
+        kernels = part.in_categories("kernel").sum()
+        assert 0 < kernels <= LAYERS * 5 + 1
+
+
+def test_two_traces_are_compared(window: MainWindow, view: TraceView, tmp_path: Path, qtbot: QtBot,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    other = write_trace(tmp_path / "slower.json", slower=2.0)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(other), ""))
+    with qtbot.waitSignal(view.loader.compared, timeout=20_000):
+        window.actions_by_id["trace_diff"].trigger()
+    qtbot.waitUntil(lambda: view.tables.front_key() == "difference", timeout=5_000)
+    table = view.tables.difference.table.columns.table
+    ratios = table.columns[5].values
+    assert np.allclose(np.asarray(ratios, float), 2.0, rtol=1e-3)
+    view.tables.difference.levels.choose("category")
+    view.tables.difference.levels.chosen.emit("category")
+    titles = view.tables.difference.table.columns.table.columns[0].values
+    assert set(titles) == {"GEMM", "attention", "elementwise", "norm"}
+
+
+def test_an_event_of_no_length_leaves_ink_in_the_picture(window: MainWindow) -> None:
+    one = np.array([50.0])
+    lane = LaneEvents.build(np.array([0], np.int32), one, one, np.array([3], np.uint8))
+    rows = Rows((), (LaneRow(0, lane, 0),), (), LANE)
+    picture = draw(rows, Axis(100.0, 0.0, 100.0), Palette(window.theme), (200, LANE), 0, 1.0, ())
+    column = picture.pixels[: LANE - GAP, 100]
+    ground = window.theme.color("bg1").rgb()
+    assert (column != ground).all()
+    assert (picture.pixels[: LANE - GAP, 101:] == ground).all()
+
+
+def test_the_trace_of_a_run_without_one_is_not_offered(window: MainWindow) -> None:
+    assert not window.actions_by_id["show_timeline"].isEnabled()
+    assert not window.actions_by_id["trace_to_chrome"].isEnabled()
+    window.tracing.open_shown_run()
+    assert "no run" in window.status_text.text()
