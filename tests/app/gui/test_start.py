@@ -90,7 +90,9 @@ def test_the_first_screen_offers_ways_to_begin_before_the_engine_has_answered(
     assert window.current_view() is window.first
     assert window.first.demo_button.isEnabled()
     assert [type(command).__name__ for command in session.sent] == ["AskCapabilities"]
-    assert window.dock.levers_form.precision.isHidden(), "levers appear with the capabilities"
+    form = window.dock.levers_form
+    early = [form.precision, *form.combos.values(), *form.options.values()]
+    assert not any(widget.isVisible() for widget in early), "levers appear with the capabilities"
 
 
 def test_the_layout_is_restored(bare_window: Callable[[], MainWindow], tmp_path: Path, qtbot: QtBot) -> None:
