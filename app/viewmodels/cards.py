@@ -62,13 +62,21 @@ def _speed(now: RunSummary | None, base: RunSummary | None) -> Card:
         source=f"{slices} slice{'s' if slices != 1 else ''} counted" if slices else "",
         value=fmt.number(value),
         unit="tokens/s",
-        note="plain ratio, no interval" if ratio[0] else "",
+        note=", ".join(filter(None, (_guesses(now), "plain ratio, no interval" if ratio[0] else ""))),
         baseline=f"baseline {fmt.number(before)}" if before is not None else "",
         help="tokens_per_second",
         ratio=ratio[0],
         ratio_tone=ratio[1],
         ratio_arrow=ratio[2],
     )
+
+
+def _guesses(now: RunSummary | None) -> str:
+    """What speculation gave; empty without it."""
+    if now is None or now.tokens_per_step is None:
+        return ""
+    accepted = f", {fmt.percent(now.acceptance)} of guesses right" if now.acceptance is not None else ""
+    return f"{fmt.number(now.tokens_per_step)} tokens per step{accepted}"
 
 
 def _latency(now: RunSummary | None, base: RunSummary | None) -> Card:

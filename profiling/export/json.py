@@ -18,6 +18,7 @@ Top level, in this order; new fields may be added, none is renamed or removed wh
     scales           of narrow recipes: per layer and tensor, largest magnitudes and scales (records `ScaleSeries`)
     evidence         per lever: in_effect (true, false, null = the profile cannot tell), sentence
     quality          against the baseline, null when it was not compared
+    layer_errors     the layer map (record `LayerErrors`), null when it was not asked for
     peaks            ceilings of the machine
     text             what was generated
     failures, notices
@@ -41,6 +42,7 @@ from gptscope.profiling.records import (
 from gptscope.profiling.records import (
     Failure,
     GeneratedText,
+    LayerErrors,
     Notice,
     Quality,
     Record,
@@ -96,6 +98,7 @@ def run_document(records: Iterable[Record], run_id: str | None = None) -> dict[s
         "evidence": run.evidence.items if run.evidence is not None else (),
         "scales": [one for r in own if isinstance(r, ScaleHistory) for one in r.series],
         "quality": next((r for r in own if isinstance(r, Quality)), None),
+        "layer_errors": next((r for r in own if isinstance(r, LayerErrors)), None),
         "peaks": run.peaks,
         "text": "".join(r.text for r in own if isinstance(r, GeneratedText)),
         "failures": [r for r in own if isinstance(r, Failure)],

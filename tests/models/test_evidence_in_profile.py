@@ -86,6 +86,13 @@ def test_a_precision_or_cache_that_was_never_applied_is_caught(prepared: Prepare
         assert judge(claiming)[claimed].in_effect is False, (claimed, real)
 
 
+@pytest.mark.parametrize("lever", ["prompt-lookup", "draft-model"])
+def test_a_speculation_that_was_never_applied_is_caught(lever: str, prepared: Prepare, judge: Judge) -> None:
+    evidence = judge(pretend(prepared("llama"), speculation=lever))[lever]
+    assert evidence.in_effect is False
+    assert "No token was guessed" in evidence.sentence
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_every_lever_that_is_on_shows_in_a_training_profile(
     family: str, precision: str, prepared: Prepare, judge: Judge

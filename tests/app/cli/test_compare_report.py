@@ -1,10 +1,11 @@
 """What `compare` and `demo` print."""
 
+import msgspec
 import pytest
 
 from gptscope.app.cli.compare_report import print_comparison
 from gptscope.profiling.experiment import Variant
-from gptscope.profiling.records import Failure, ModelLoaded, Profile, RunFinished, RunStarted, StepSamples
+from gptscope.profiling.records import Compiled, Failure, ModelLoaded, Profile, RunFinished, RunStarted, StepSamples
 
 RUNS = ("e1-a", "e1-b")
 THREE = (Variant(), Variant(precision="bf16"), Variant(precision="fp16", kv_cache="none"))
@@ -41,6 +42,32 @@ def test_evidence_quality_and_waterfall_stand_below(screen, experiment) -> None:
     assert "Warning (A): Other programs used 40 % of a core." in text
 
 
+def test_a_switch_without_effect_stands_in_red_beside_the_verdict(screen, experiment) -> None:
+    lines = report(screen, experiment()).splitlines()
+    assert lines[3] == "  ✗ attention is on but without effect: no fused attention kernel ran"
+    coloured = report(screen, experiment(), terminal=True)
+    assert "\x1b[31m  ✗ attention is on but without effect" in coloured
+
+
+def test_compiling_stands_beside_its_gain(screen, experiment) -> None:
+    records = experiment()
+    records.insert(6, Compiled(run_id="e1-b", compile_s=10.0, graph_breaks=2, regions=3))
+    text = report(screen, records)
+    assert "  Compiling took 10.0 s longer (3 regions, 2 graph breaks), which is won back after 2000 tokens." in text
+
+
+def test_guesses_are_rows_of_the_table(screen, experiment) -> None:
+    records = [
+        msgspec.structs.replace(r, drafted=(2,) * 4, tokens=(2,) * 4)
+        if isinstance(r, StepSamples) and r.run_id == "e1-b" and r.kind == "decode"
+        else r
+        for r in experiment()
+    ]
+    rows = [line.split() for line in report(screen, records).splitlines()]
+    assert ["tokens", "per", "step", "n/a", "2.00", "n/a"] in rows
+    assert ["guesses", "accepted,", "%", "n/a", "50.0", "n/a"] in rows
+
+
 def test_the_waterfall_adds_up_to_the_measured_step(screen, experiment) -> None:
     lines = report(screen, experiment()).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("Where the time of one step went"))
@@ -57,7 +84,7 @@ def test_three_variants_share_one_table(screen, experiment) -> None:
     text = report(screen, experiment(variants=THREE), ("e1-a", "e1-b", "e1-c"))
     lines = text.splitlines()
     assert lines[0].startswith("✓ B (BF16")
-    assert lines[3].startswith("✓ C (FP16")
+    assert any(line.startswith("✓ C (FP16") for line in lines[3:6])
     assert any(line.split() == ["A", "baseline", "B", "B/A", "C", "C/A"] for line in lines)
 
 
