@@ -49,6 +49,7 @@ def experiment_document(
     """The document of some runs of one experiment's records."""
     started = _last(records, ExperimentStarted)
     ended = _last(records, ExperimentFinished)
+    with_baseline = started is not None and list(run_ids[:1]) == list(started.run_ids[:1])
     runs = []
     for run_id in run_ids:
         try:
@@ -65,7 +66,7 @@ def experiment_document(
         failures=tuple(r for r in records if isinstance(r, Failure) and r.run_id is None),
         notices=tuple(r for r in records if isinstance(r, Notice) and r.run_id is None),
         verdicts=tuple(judge_all(records, [run_id for run_id in run_ids if started and run_id != started.run_ids[0]])),
-        losses=tuple(compare_all(records, run_ids)) if started and run_ids[:1] == list(started.run_ids[:1]) else (),
+        losses=tuple(compare_all(records, run_ids)) if with_baseline else (),
         runs=tuple(runs),
     )
 

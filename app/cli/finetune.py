@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gptscope.app.cli.options import DEFAULT_SEED, UsageError, add_json_option, parse_options
+from gptscope.app.cli.options import UsageError, add_json_option, parse_options
+from gptscope.profiling.experiment import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from gptscope.app.cli.console import Console

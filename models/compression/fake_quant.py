@@ -53,7 +53,8 @@ class FakeInt8Linear(nn.Module):
     def forward(self, x_BLD: Tensor) -> Tensor:
         x_RK = x_BLD.flatten(0, -2).float()
         with torch.autocast(x_BLD.device.type, enabled=False):
-            y_RN = _FakeProduct.apply(x_RK, self.weight, self._input_scale(x_RK), self._weight_scale(), self.dtype)
+            scales = self._input_scale(x_RK), self._weight_scale()
+            y_RN = _FakeProduct.apply(x_RK, self.weight, *scales, self.dtype)  # type: ignore[no-untyped-call]
             if self.bias is not None:
                 y_RN = y_RN + self.bias
         return y_RN.view(*x_BLD.shape[:-1], self.out_features)
@@ -85,7 +86,7 @@ class _FakeProduct(torch.autograd.Function):
     """`x wᵀ` with both rounded to integers (`x` only when it has a scale)."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, x_RK: Tensor, weight_NK: Tensor, x_scale: Tensor | None, w_scale_N1: Tensor, dtype: torch.dtype
     ) -> Tensor:
         rows, inside_x = _integers(x_RK, x_scale) if x_scale is not None else (x_RK, None)

@@ -29,6 +29,7 @@ class EmulatedLinear(CountingModule):
         training: False: the weight is quantized now, once, and kept in BF16, which holds all narrow values exactly.
     """
 
+    weight: Tensor | None
     stored: Tensor | None
     stored_scale: Tensor
 
@@ -39,7 +40,7 @@ class EmulatedLinear(CountingModule):
         self.bias = linear.bias
         self.step = 0
         if training:
-            self.weight: nn.Parameter | None = linear.weight
+            self.weight = linear.weight
             self.register_buffer("stored", None)
             return
         self.weight = None
@@ -80,7 +81,7 @@ class EmulatedLinear(CountingModule):
         if torch.is_grad_enabled():
             self.step += 1
             self.scaling.begin_step()
-            return _TrainedProduct.apply(x_ND, weight_OD, self)
+            return _TrainedProduct.apply(x_ND, weight_OD, self)  # type: ignore[no-untyped-call]
         with self.scaling.paused():  # an evaluation in the midst of training
             narrow_x, narrow_w = self.scaling.quantize("input", x_ND), self.scaling.quantize("weight", weight_OD)
         return product(narrow_x, narrow_w).to(x_ND.dtype)
@@ -90,7 +91,7 @@ class _TrainedProduct(torch.autograd.Function):
     """`x wᵀ` on narrow values, and both gradients on narrow values too."""
 
     @staticmethod
-    def forward(ctx: Any, x_ND: Tensor, weight_OD: Tensor, layer: EmulatedLinear) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x_ND: Tensor, weight_OD: Tensor, layer: EmulatedLinear) -> Tensor:
         narrow_x, narrow_w = layer.quantize("input", x_ND), layer.quantize("weight", weight_OD)
         ctx.layer = layer
         if layer.scaling.directional:
