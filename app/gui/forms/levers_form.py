@@ -161,9 +161,9 @@ class LeversForm(QWidget):
         self._waiting.setVisible(not known)
         for widget in self._shown_when_known:
             widget.setVisible(known)
-        for widget in (*self.combos.values(), *self._group_labels.values()):
-            widget.setVisible(False)  # shown below where there is a choice
         if not known:
+            for widget in (*self.combos.values(), *self._group_labels.values()):
+                widget.hide()
             return
         accent = self._theme.hex("accent")
         grey = self._theme.hex("t3")
