@@ -147,9 +147,9 @@ class _OwnTracks:
             track = trace.tracks[number]
             label = trace.labels.get(track) or f"thread {track.tid}"
             yield _meta("thread_name", track.pid, tid, {"name": f"{label} (overlapping {lane})"})
-            index = trace.sort_indices.get(track)
-            if index is not None:
-                yield _meta("thread_sort_index", track.pid, tid, {"sort_index": index})
+            wanted = trace.sort_indices.get(track)
+            if wanted is not None:
+                yield _meta("thread_sort_index", track.pid, tid, {"sort_index": wanted})
 
 
 def _meta(what: str, pid: Any, tid: Any, args: dict[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class BesideBuilder:
         if not usable.all():
             self._health.add("put_aside", "events without a time", count=int((~usable).sum()))
             keep = np.flatnonzero(usable)
-            rows, time, place = [rows[i] for i in keep], time[keep], place[keep]
+            rows, time, place = [rows[i] for i in keep.tolist()], time[keep], place[keep]
         if not rows:
             return
         if phase in _FLOW_PHASES:

@@ -113,7 +113,7 @@ class ColumnBuilder:
         if timeless.any():
             self._health.add("put_aside", "events without a time", count=int(timeless.sum()))
             keep = np.flatnonzero(~timeless)
-            rows, start, duration, place = [rows[i] for i in keep], start[keep], duration[keep], place[keep]
+            rows, start, duration, place = [rows[i] for i in keep.tolist()], start[keep], duration[keep], place[keep]
             if not rows:
                 return
         self.latest_ns = max(self.latest_ns, int((start + np.maximum(duration, 0)).max()))
@@ -172,7 +172,7 @@ class ColumnBuilder:
             keys = [("id", hashable(e.pid), e.cat, hashable(e.id)) for e in rows]
         else:
             track = track_numbers(self._tracks, rows)
-            keys = [("thread", one, None, None) for one in track.tolist()]
+            keys = [("thread", one, "", None) for one in track.tolist()]
         usable = time != MISSING_NS
         if not usable.all():
             self._health.add("put_aside", "events without a time", count=int((~usable).sum()))

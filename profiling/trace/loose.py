@@ -56,8 +56,10 @@ def _usual_args(raw: msgspec.Raw, offset: int, health: HealthReport) -> Args | N
         message = "an event has arguments of unusual types; they are left out"
         health.add("repaired", message, byte_offset=offset)
         return None
-    integers = {name: _integer(getattr(loose, name), none, offset, health) for name, none in INTEGER_ARGS.items()}
-    texts = {name: getattr(loose, name) for name in TEXT_ARGS}
+    integers: dict[str, Any] = {
+        name: _integer(getattr(loose, name), none, offset, health) for name, none in INTEGER_ARGS.items()
+    }
+    texts: dict[str, Any] = {name: getattr(loose, name) for name in TEXT_ARGS}
     collective = loose.collective if isinstance(loose.collective, str) else None
     return Args(collective=collective, name=loose.name, sort_index=loose.sort_index, **integers, **texts)
 

@@ -4,15 +4,17 @@ Unlike the kernel table it also holds operators that only call others, so that a
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gptscope.profiling.records import OperatorRow
 from gptscope.profiling.trace.kernels import NS_PER_US, Categories, TensorTypes, shapes_text
 from gptscope.profiling.trace.names import collapse_layers
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import Bools, Int64, Trace
+from gptscope.profiling.trace.table import Bools, Int64, Integers, Trace
 from gptscope.profiling.trace.trace_costs import CallInputs
 from gptscope.profiling.trace.work import work_in
 
@@ -74,7 +76,8 @@ def operator_table(trace: Trace, steps: StepWindows | None = None) -> list[Opera
 
 def _merged(trace: Trace, nesting: Nesting) -> Bools:
     """Calls that `nest` folded into their caller: the same operator, and no time of their own left."""
-    return (nesting.self_ns == 0) & (nesting.parent >= 0) & (trace.name == trace.name[nesting.parent])
+    merged: Bools = (nesting.self_ns == 0) & (nesting.parent >= 0) & (trace.name == trace.name[nesting.parent])
+    return merged
 
 
 def _inside_itself(trace: Trace, nesting: Nesting, rows: Int64) -> Bools:
@@ -99,7 +102,8 @@ class _DeviceTimes:
             return
         work = work_in(trace, nesting, windows)
         owned = work.owner >= 0
-        owner, duration = work.owner[owned], work.self_ns[owned]
+        owner: Integers = work.owner[owned]
+        duration = work.self_ns[owned]
         np.add.at(self.self_ns, owner, duration)
         for row, kernel, ns in zip(
             owner.tolist(), trace.name[work.row[owned]].tolist(), duration.tolist(), strict=True
@@ -115,8 +119,8 @@ def _collect(trace: Trace, nesting: Nesting, rows: Int64, step: Int64, device: _
     paths = [collapse_layers(module) for module in nesting.modules]
     nested = _inside_itself(trace, nesting, rows)
     fine: dict[tuple[int, int], _Sums] = {}
-    columns = (rows, step, trace.name[rows], trace.shapes[rows], nesting.self_ns[rows], trace.duration_ns[rows])
-    columns += (nesting.module[rows], nested, device.self_ns[rows], device.total_ns[rows])
+    columns: tuple[npt.NDArray[Any], ...] = (rows, step, trace.name[rows], trace.shapes[rows], nesting.self_ns[rows])
+    columns += (trace.duration_ns[rows], nesting.module[rows], nested, device.self_ns[rows], device.total_ns[rows])
     for row, at, name, shape, self_ns, total_ns, module, again, device_self, device_total in zip(
         *(column.tolist() for column in columns), strict=True
     ):

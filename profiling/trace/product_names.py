@@ -19,15 +19,15 @@ def product_name(name: str) -> str | None:
     """Such as `bf16 GEMM 128x128x64 tn (xmma sm90)`; None for a kernel that is not named by such a list."""
     tensile = _TENSILE.match(name)
     if tensile is not None:
-        a, b, kind, tile = tensile.groups()
+        a, b, kind, size = tensile.groups()
         layout = _TENSILE_LAYOUT.get(a, "?") + _TENSILE_LAYOUT.get(b, "?")
-        return f"{_TENSILE_TYPES.get(kind, kind)} GEMM {tile} {layout} (Tensile)"
+        return f"{_TENSILE_TYPES.get(kind, kind)} GEMM {size} {layout} (Tensile)"
     xmma = _XMMA.search(name)
     if xmma is not None:
-        device, kind, first, tile = xmma.groups()
+        device, kind, first, size = xmma.groups()
         of_layout = _LAYOUT.search(name)
         layout = of_layout.group(1) if of_layout else ""
-        return " ".join(filter(None, (_TYPES.get(first, first), _KINDS[kind], tile, layout, f"(xmma {device})")))
+        return " ".join(filter(None, (_TYPES.get(first, first), _KINDS[kind], size, layout, f"(xmma {device})")))
     cutlass = _CUTLASS.search(name)
     if cutlass is None:
         return None

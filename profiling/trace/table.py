@@ -103,7 +103,7 @@ class Trace:
         """End of every event."""
         return self.start_ns + self.duration_ns
 
-    def ends(self, rows: Integers) -> Int64:
+    def ends(self, rows: Integers | Bools) -> Int64:
         """End of some rows."""
         return self.start_ns[rows] + self.duration_ns[rows]
 
@@ -127,11 +127,11 @@ class Trace:
 
     def name_of(self, row: int) -> str:
         """Name of a row."""
-        return self.names[self.name[row]]
+        return self.names[int(self.name[row])]
 
     def category_of(self, row: int) -> str:
         """The file's category of a row."""
-        return self.categories[self.category[row]]
+        return self.categories[int(self.category[row])]
 
     def in_categories(self, *wanted: str) -> Bools:
         """Which rows are of one of these categories."""

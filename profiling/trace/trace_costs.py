@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from gptscope.profiling.trace.grouping import group_by
-from gptscope.profiling.trace.nested import above, nearest
+from gptscope.profiling.trace.nested import Places, above, nearest
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.op_costs import WRAPPERS, has_model, operator_cost
 from gptscope.profiling.trace.op_inputs import Cost, Inputs, Tensor, parse_inputs
-from gptscope.profiling.trace.table import Bools, Int64, Trace
+from gptscope.profiling.trace.table import Bools, Int64, Integers, Trace
 
 _LOOK_AHEAD = 24
 """How many later operators may tell the type of a tensor list by using its result."""
@@ -25,7 +25,7 @@ class TraceCosts:
     """-1: not modelled."""
     flops: Int64
     """-1: not modelled; also where only the bytes are known."""
-    counted_at: Int64
+    counted_at: Integers
     """The row whose cost stands for a row: itself, or the costed operator around it; -1 for none."""
 
 
@@ -64,7 +64,7 @@ def trace_costs(trace: Trace, nesting: Nesting) -> TraceCosts:
     return TraceCosts(n_bytes, flops, nearest(counted, parent))
 
 
-def _innermost_wrappers(wrappers: Int64, outermost: Int64, parent: Int64) -> Int64:
+def _innermost_wrappers(wrappers: Int64, outermost: Int64, parent: Places) -> Int64:
     """Wrappers with no costed operator inside, and of those that lie in each other the inner ones."""
     holds = np.zeros(parent.size, dtype=bool)
     for rows in (outermost, wrappers):
@@ -78,7 +78,7 @@ def _innermost_wrappers(wrappers: Int64, outermost: Int64, parent: Int64) -> Int
     return wrappers[~holds[wrappers]]
 
 
-def _cost_rows(trace: Trace, nesting: Nesting, rows: Int64, n_bytes: Int64, flops: Int64) -> Bools:
+def _cost_rows(trace: Trace, nesting: Nesting, rows: Integers, n_bytes: Int64, flops: Int64) -> Bools:
     """Fill in the costs of modelled operators, one model call per different call; which rows have one."""
     costed = np.zeros(len(trace), dtype=bool)
     if not rows.size:

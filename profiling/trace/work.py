@@ -22,7 +22,7 @@ class Work:
     owner: Int64
     """Row of the operator that launched it (itself on a CPU), -1 for unknown."""
     self_ns: Int64
-    module: Int64
+    module: Integers
     """Number in `Nesting.modules`."""
     step: Int64
     """Number of the step that it belongs to."""

@@ -6,7 +6,10 @@ from gptscope.profiling.trace.analysis.launches import LaunchSums, launch_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.health import HealthKind, HealthNote
 from gptscope.profiling.trace.intervals import overlaps_on_streams
+from gptscope.profiling.trace.table import Int64
 
+_LEAST_NS = 1_000_000
+"""Shorter ones may overlap by design."""
 _LONG = 20
 """A kernel that lasts so many times the distance to the next one of its stream is suspect."""
 
@@ -59,15 +62,13 @@ def _suspicious(linked: Linked, launches: LaunchSums) -> list[HealthNote]:
     if overlaps:
         message = "kernels begin before the one before them on their stream has ended (programmatic dependent launch)"
         notes.append(_note("suspicious", f"{message}; busy time counts them once", overlaps))
-    long = suspect_rows(linked)
-    if long.size:
-        clipped = clipped_ns(linked, long)
-        raw = int(trace.duration_ns[long].sum())
+    raw, cut = suspect_times(linked)
+    if raw.size:
         message = (
             "kernels last far beyond the next one's beginning on their stream;"
-            f" their time is {raw / 1e3:.3f} us as recorded, {clipped / 1e3:.3f} us cut at the next one"
+            f" their time is {raw.sum() / 1e3:.3f} us as recorded, {cut.sum() / 1e3:.3f} us cut at the next one"
         )
-        notes.append(_note("suspicious", message, int(long.size)))
+        notes.append(_note("suspicious", message, int(raw.size)))
     if launches.negative_delays:
         message = "kernels seem to begin before their launch: the clocks of host and device differ"
         notes.append(_note("suspicious", message, launches.negative_delays))
@@ -77,26 +78,12 @@ def _suspicious(linked: Linked, launches: LaunchSums) -> list[HealthNote]:
     return notes
 
 
-def suspect_rows(linked: Linked) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Kernels whose end lies far past the beginning of several later ones of their stream."""
-    trace = linked.trace
-    work = linked.work
+def suspect_times(linked: Linked) -> tuple[Int64, Int64]:
+    """Durations of kernels that end far past the beginning of the next one of their stream: recorded, and cut there."""
+    trace, work = linked.trace, linked.work
     order = work[np.lexsort((trace.start_ns[work], trace.stream[work], trace.device[work]))]
-    if order.size < 2:
-        return order[:0]
-    same = (trace.stream[order][1:] == trace.stream[order][:-1]) & (trace.device[order][1:] == trace.device[order][:-1])
-    distance = np.maximum(trace.start_ns[order][1:] - trace.start_ns[order][:-1], 1)
-    long = same & (trace.duration_ns[order][:-1] > _LONG * distance) & (trace.duration_ns[order][:-1] > 1_000_000)
-    return order[:-1][long]
-
-
-def clipped_ns(linked: Linked, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
-    """Time of some kernels when each is cut at the beginning of the next one of its stream."""
-    trace, total = linked.trace, 0
-    for row in rows.tolist():
-        of_stream = (trace.stream[linked.work] == trace.stream[row]) & (trace.device[linked.work] == trace.device[row])
-        later = trace.start_ns[linked.work][of_stream]
-        later = later[later > trace.start_ns[row]]
-        end = int(trace.ends(row))
-        total += min(end, int(later.min()) if later.size else end) - int(trace.start_ns[row])
-    return total
+    stream, device, start = trace.stream[order], trace.device[order], trace.start_ns[order]
+    same = (stream[1:] == stream[:-1]) & (device[1:] == device[:-1])
+    distance, duration = np.diff(start), trace.duration_ns[order][:-1]
+    long = same & (duration > _LONG * np.maximum(distance, 1)) & (duration > _LEAST_NS)
+    return duration[long], distance[long]

@@ -13,7 +13,7 @@ from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Trace
+from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Integers, Trace
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
 from gptscope.profiling.trace.work import launch_rows, owners
 
@@ -171,7 +171,7 @@ class Linked:
     def device_total_ns(self) -> Int64:
         """Per row: the same with what the operators inside launched."""
         total = np.zeros(len(self.trace), dtype=np.int64)
-        owner = np.flatnonzero(self.device_self_ns)
+        owner: Integers = np.flatnonzero(self.device_self_ns)
         duration = self.device_self_ns[owner]
         while owner.size:
             np.add.at(total, owner, duration)
@@ -182,7 +182,8 @@ class Linked:
     @cached_property
     def communicates(self) -> Bools:
         """Which rows of `work` are communication between devices."""
-        return self.work_codes == COMMUNICATION
+        found: Bools = self.work_codes == COMMUNICATION
+        return found
 
     @cached_property
     def devices(self) -> list[int]:
@@ -243,14 +244,15 @@ def _operator_codes(trace: Trace, nesting: Nesting, inputs: CallInputs) -> Codes
     return codes
 
 
-def _children(level: Int64, by_parent: Int64, children: Int64) -> Int64:
+def _children(level: Int64, by_parent: Integers, children: Int64) -> Int64:
     """The rows whose parents are in `level`."""
     first, last = np.searchsorted(by_parent, level), np.searchsorted(by_parent, level, side="right")
     counts = last - first
     if not counts.any():
         return level[:0]
     starts = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    return children[starts + np.arange(int(counts.sum()))]
+    found: Int64 = children[starts + np.arange(int(counts.sum()))]
+    return found
 
 
 def _casts(trace: Trace, inputs: CallInputs) -> Bools:

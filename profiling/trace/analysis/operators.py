@@ -79,7 +79,8 @@ def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSum
 def _merged(linked: Linked) -> Bools:
     """Calls that were folded into their caller: the same operator, and no time of their own left."""
     nesting, name = linked.nesting, linked.trace.name
-    return (nesting.self_ns == 0) & (nesting.parent >= 0) & (name == name[nesting.parent])
+    merged: Bools = (nesting.self_ns == 0) & (nesting.parent >= 0) & (name == name[nesting.parent])
+    return merged
 
 
 def _inside_itself(linked: Linked) -> Bools:
