@@ -31,7 +31,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     root = Path(__file__).resolve().parents[3]
     folder = Path(os.environ.get("GPTSCOPE_SHARED_TRACES", root.parent / "shared" / "traces"))
     names = sorted(p.name.removesuffix(".truth.json") for p in (folder / "truth").glob("*.truth.json"))
-    metafunc.parametrize("stem", names or [pytest.param("none", marks=pytest.mark.skip("no shared traces"))])
+    absent = [pytest.param("none", marks=pytest.mark.skip("no shared traces"))]
+    metafunc.parametrize("stem", names or absent, scope="module")  # all tests of one trace, then the next trace
 
 
 def truth_and_trace(stem: str, folder: Path) -> tuple[dict[str, Any], Trace]:
