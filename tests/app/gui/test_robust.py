@@ -183,3 +183,15 @@ def test_a_run_of_thousands_of_slices_stays_quick_to_show(window: MainWindow, se
         ExperimentFinished(experiment_id="e1", outcome="done"),
     )
     assert not window.controller.running
+
+
+def test_themes_switched_again_and_again_leave_no_widgets_behind(
+    window: MainWindow, session: Any, qtbot: QtBot
+) -> None:
+    run_all(window, session, run_id="r1", experiment_id="e1")
+    window.commands.toggle_theme()
+    qtbot.wait(1)
+    before = len(QApplication.allWidgets())
+    for _ in range(2):  # each has every widget polished again
+        window.commands.toggle_theme()
+    qtbot.waitUntil(lambda: len(QApplication.allWidgets()) <= before, timeout=5_000)
