@@ -382,8 +382,9 @@ class MainWindow(QMainWindow):
 
     def _show_quality_tab(self) -> None:
         available = self.quality is not None and self.quality.available
-        self.tabs.setTabVisible(QUALITY, available)
-        self.actions_by_id["view_quality"].setEnabled(available)
+        if available != self.tabs.isTabVisible(QUALITY):  # Qt paints the tabs anew for every call
+            self.tabs.setTabVisible(QUALITY, available)
+            self.actions_by_id["view_quality"].setEnabled(available)
 
     def _show_baseline(self) -> None:
         baseline = self.controller.baseline
