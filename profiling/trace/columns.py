@@ -33,7 +33,7 @@ _NO_ARGS = Args()
 _NOTHING = _NO_ARGS.shapes
 _PHASE, _NAME, _CATEGORY = attrgetter("ph"), attrgetter("name"), attrgetter("cat")
 _START, _DURATION, _COLLECTIVE = attrgetter("ts"), attrgetter("dur"), attrgetter("collective")
-_EXTERNAL_ID = attrgetter("external_id")
+_EXTERNAL_ID, _SHAPES = attrgetter("external_id"), attrgetter(TEXT_ARGS[0])
 _INT64 = range(-(2**63), 2**63)
 _HOUR_NS = 3_600_000_000_000
 _INTEGERS = {
@@ -128,13 +128,13 @@ class ColumnBuilder:
 
     def _append_args(self, args: list[Args]) -> None:
         slices, size = self._slices, len(args)
-        recorded = [list(map(attrgetter(name), args)) for name in TEXT_ARGS]
-        if all(raw.count(_NOTHING) == size for raw in recorded):
+        shapes = list(map(_SHAPES, args))
+        if shapes.count(_NOTHING) == size:  # types and values are recorded together with shapes
             slices.append("recorded", np.zeros(size, dtype=np.int8))
         else:
             # One look-up for the three of them; no JSON holds the separator.
-            numbers = self._recorded.numbers(map(SEPARATOR.join, zip(*recorded, strict=True)), size)
-            slices.append("recorded", numbers)
+            recorded = zip(shapes, *(map(attrgetter(name), args) for name in TEXT_ARGS[1:]), strict=True)
+            slices.append("recorded", self._recorded.numbers(map(SEPARATOR.join, recorded), size))
         collectives = list(map(_COLLECTIVE, args))
         if collectives.count(None) == size:
             slices.append("collective", np.zeros(size, dtype=np.int8))
