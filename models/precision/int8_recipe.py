@@ -90,7 +90,7 @@ class Int8Recipe(PrecisionRecipe):
             made[path] = self.make_layer(path, linear, values, ranges, read.base)
             set_module(model, path, made[path])
         if embedding:
-            model.embed = _embedding(model, made.get("lm_head") if tied else None, read)
+            set_module(model, "embed", _embedding(model, made.get("lm_head") if tied else None, read))
         cast_unquantized(model, read.base)
 
     def errors(
