@@ -22,9 +22,9 @@ from gptscope.profiling import channel, processes
 from gptscope.profiling.records import (
     AskCapabilities,
     Bye,
-    Cancel,
     Calibrate,
     Calibrated,
+    Cancel,
     Capabilities,
     Command,
     CommandDone,
@@ -33,6 +33,7 @@ from gptscope.profiling.records import (
     FetchModel,
     FineTune,
     FineTuned,
+    ForcedGaps,
     GreedyTokens,
     InspectModel,
     Logits,
@@ -267,5 +268,5 @@ def _decode(header: bytes) -> Record:
         record = channel.decode_record(header)
     except channel.ChannelError as error:
         return Notice(message=str(error), level="warning")
-    assert not isinstance(record, CommandDone | Logits | GreedyTokens), "these stay between worker and engine"
+    assert not isinstance(record, CommandDone | Logits | GreedyTokens | ForcedGaps), "these stay between worker and engine"
     return record

@@ -106,7 +106,7 @@ def _second_best(values_RV: Float64, first_R: npt.NDArray[np.intp]) -> npt.NDArr
     rows = np.arange(len(first_R))
     largest_R = values_RV[rows, first_R]
     values_RV[rows, first_R] = -np.inf
-    second_R = values_RV.argmax(axis=1)
+    second_R: npt.NDArray[np.intp] = values_RV.argmax(axis=1)
     values_RV[rows, first_R] = largest_R
     return second_R
 

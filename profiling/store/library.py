@@ -16,7 +16,7 @@ import msgspec
 
 from gptscope.profiling.channel import ChannelError, decode_record
 from gptscope.profiling.experiment import Variant, Workload
-from gptscope.profiling.records import CommandDone, GreedyTokens, Logits, Notice, Record
+from gptscope.profiling.records import CommandDone, ForcedGaps, GreedyTokens, Logits, Notice, Record
 from gptscope.profiling.store import opening, trace_files
 from gptscope.profiling.store.entries import Headline, LibraryError, Outcome, RunEntry
 from gptscope.profiling.store.headline import headline_of
@@ -144,7 +144,7 @@ class Library:
                 except ChannelError:
                     unreadable += 1
                     continue
-                assert not isinstance(record, CommandDone | Logits | GreedyTokens), "never stored"
+                assert not isinstance(record, CommandDone | Logits | GreedyTokens | ForcedGaps), "never stored"
                 yield record
             if len(rows) < _BATCH:
                 break
