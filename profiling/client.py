@@ -268,5 +268,5 @@ def _decode(header: bytes) -> Record:
         record = channel.decode_record(header)
     except channel.ChannelError as error:
         return Notice(message=str(error), level="warning")
-    assert not isinstance(record, CommandDone | Logits | GreedyTokens | ForcedGaps), "these stay between worker and engine"
+    assert not isinstance(record, CommandDone | Logits | GreedyTokens | ForcedGaps), "kept from clients"
     return record
