@@ -98,13 +98,20 @@ class Linked:
         return bool(self._all_work[0].size)
 
     @cached_property
-    def operators(self) -> Int64:
+    def operators(self) -> Integers:
         """Rows of operators on the CPU that have a usable duration."""
         rows = self.trace.operators() & ~self.trace.unfinished
         if self.range_ns is not None:
             start = self.trace.start_ns
             rows &= (start >= self.range_ns[0]) & (start < self.range_ns[1])
         return np.flatnonzero(rows).astype(np.int32)
+
+    @cached_property
+    def covering_operators(self) -> Integers:
+        """Those of `operators` whose time covers that of all: without a range the outermost ones."""
+        if self.range_ns is not None:
+            return self.operators
+        return self.operators[self.nesting.parent[self.operators] < 0]
 
     @cached_property
     def span_ns(self) -> tuple[int, int]:
@@ -190,7 +197,7 @@ class Linked:
         """Numbers of the devices that worked."""
         return [int(d) for d in np.unique(self.trace.device[self.work])]
 
-    def cover(self, rows: Int64) -> Cover:
+    def cover(self, rows: Integers) -> Cover:
         """Union of the time of some rows, inside the range."""
         start, end = self.trace.start_ns[rows], self.trace.ends(rows)
         if self.range_ns is not None:

@@ -51,7 +51,7 @@ def step_times(linked: Linked) -> list[StepTimes]:
         linked.work[is_copy & ~talks],
         np.flatnonzero(trace.launches() & ~trace.unfinished),
         data_loading_rows(linked),
-        linked.operators,
+        linked.covering_operators,
     )
     so_far: Int64 = np.empty(0, dtype=np.int64)
     covered = np.zeros(start.size, dtype=np.int64)

@@ -77,7 +77,7 @@ def device_use(linked: Linked) -> list[DeviceUse]:
 
 def host_busy_ns(linked: Linked) -> int:
     """Time during which an operator ran on any thread."""
-    return linked.cover(linked.operators).total_ns
+    return linked.cover(linked.covering_operators).total_ns
 
 
 def _overlap_ns(linked: Linked, rows: Int64) -> int:
