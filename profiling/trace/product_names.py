@@ -32,12 +32,12 @@ def product_name(name: str) -> str | None:
     if cutlass is None:
         return None
     device, unit, settings = cutlass.groups()
-    of_kind, of_type, tile, layout = (p.search(settings) for p in (_KIND, _TYPE, _TILE, _LAYOUT))
+    of_kind, of_type, of_tile, in_layout = (p.search(settings) for p in (_KIND, _TYPE, _TILE, _LAYOUT))
     if of_kind is None:
         return None
     kind = _KINDS[of_kind.group()]
     text = [_TYPES.get(of_type.group(1), of_type.group(1)) if of_type else "", kind]
-    text += [tile.group(1) if tile else "", layout.group(1) if layout else ""]
+    text += [of_tile.group(1) if of_tile else "", in_layout.group(1) if in_layout else ""]
     where = " ".join(filter(None, ("CUTLASS", unit if unit == "simt" else "", f"sm{device}" if device else "")))
     return " ".join(filter(None, (*text, f"({where})")))
 
