@@ -6,6 +6,7 @@ FREE_SHARE = 0.25
 """Of one core, for the window's thread, while the run leaves it a core or computes on a GPU."""
 TIGHT_SHARE = 0.015
 """The same while a run is measured on all cores: what the window takes then, every thread of the run waits for."""
+_UNMEASURED = ("", "start", "fetch", "load", "compile")
 LONGEST_S = 1.0
 """Between two redraws, whatever they cost."""
 
@@ -28,9 +29,9 @@ class Pace:
 
 
 def is_tight(view: ExperimentView) -> bool:
-    """True while steps are measured or profiled on all cores of this machine."""
+    """True while something is measured, or may be any moment, on all cores of this machine."""
     machine, run = view.machine, view.current
-    if view.phase not in ("measure", "profile") or machine is None or machine.device != "cpu":
+    if view.phase in _UNMEASURED or machine is None or machine.device != "cpu":
         return False
     threads = run.started.variant.threads if run is not None and run.started is not None else None
     return (threads or machine.physical_cores) >= machine.physical_cores  # the second thread of a core is no free core
