@@ -7,6 +7,8 @@ optimizer, quantize (casts too), other (views, allocation, dispatch).
 import re
 from functools import lru_cache
 
+from gptscope.profiling.trace.names import MOST_LOOKED_AT
+
 CATEGORIES = (
     "GEMM", "attention", "norm", "elementwise", "reduction",
     "copy", "communication", "optimizer", "quantize", "other",
@@ -61,6 +63,7 @@ _STRONG_OWNERS = frozenset({"attention", "norm", "optimizer", "communication", "
 @lru_cache(maxsize=65536)
 def category_by_name(name: str) -> str:
     """Category of an operator or kernel from its name alone; `other` when the name says nothing."""
+    name = name[:MOST_LOOKED_AT]
     if name.startswith(("aten::", "mkldnn::", "mkl::")):
         base = name.split("::", 1)[1]
         kind = _BY_ATEN_NAME.get(base) or _BY_ATEN_NAME.get(base.rstrip("_"))

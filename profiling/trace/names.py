@@ -8,6 +8,8 @@ from gptscope.profiling.trace.table import GENERATED_PREFIX
 
 _LAYER = re.compile(r"^((?:\w+\.)*?(?:blocks|layers|h))\.\d+(?=\.|$)")
 _NUMBERED_CLASS = re.compile(r"(?<![^.])([A-Z]\w*?)_\d+(?=\.|$)")
+MOST_LOOKED_AT = 4096
+"""Characters of a name; searching in longer ones takes forever and finds nothing more."""
 TYPE_NAMES: dict[str, str] = {
     "float": "fp32",
     "double": "fp64",
@@ -52,6 +54,7 @@ def type_name(profiler_type: str) -> str:
 @lru_cache(maxsize=65536)
 def short_name(name: str) -> str:
     """An operator without its namespace, a C++ kernel without its templates and arguments, at most 60 characters."""
+    name = name[:MOST_LOOKED_AT]
     if name.startswith(GENERATED_PREFIX):
         return f"generated code {name.removeprefix(GENERATED_PREFIX).strip('# ')[:8]}"
     product = product_name(name)

@@ -7,6 +7,8 @@ _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "F8": "fp8
 _TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
 _XMMA = re.compile(r"\b(sm\d+)_xmma_(gemm|fprop|dgrad|wgrad)\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+(?:x\d+)?)")
 _CUTLASS = re.compile(r"\bcutlass_(?:(\d+)_)?(?:wmma_)?(tensorop|simt)_(\w+)")
+_MOST = 512
+"""Characters that are looked at; what says something comes first."""
 _KINDS = {"gemm": "GEMM", "fprop": "conv", "dgrad": "conv dgrad", "wgrad": "conv wgrad"}
 _KIND = re.compile(r"gemm|fprop|dgrad|wgrad")
 _TYPE = re.compile(r"(?:^|_)(bf16|f16|tf32|e4m3|e5m2|s8|u8|f64)(?=_|s\d|i\d|gemm|$)")
@@ -17,6 +19,7 @@ _LAYOUT = re.compile(r"_([nt]{2})(?=_|$)")
 
 def product_name(name: str) -> str | None:
     """Such as `bf16 GEMM 128x128x64 tn (xmma sm90)`; None for a kernel that is not named by such a list."""
+    name = name[:_MOST]
     tensile = _TENSILE.match(name)
     if tensile is not None:
         a, b, kind, size = tensile.groups()
@@ -47,7 +50,7 @@ def demangled(name: str) -> str:
     if not name.startswith("_ZN"):
         return name
     parts, position = [], 3
-    while (length := re.match(r"\d+", name[position:])) is not None:
+    while (length := re.match(r"\d{1,5}", name[position : position + 5])) is not None:
         start = position + length.end()
         position = start + int(length.group())
         parts.append(name[start:position])

@@ -1,7 +1,10 @@
 """Short names that a person can read."""
 
+import time
+
 import pytest
 
+from gptscope.profiling.trace.categories import category_by_name
 from gptscope.profiling.trace.names import collapse_layers, short_name
 from gptscope.profiling.trace.product_names import demangled
 
@@ -55,3 +58,12 @@ def test_odd_names_do_not_break_it(name: str):
 )
 def test_layers_share_a_path(path: str, collapsed: str):
     assert collapse_layers(path) == collapsed
+
+
+@pytest.mark.parametrize("part", ["a", "9", "(", "<", "cudnn", "sm90_xmma_gemm_a1_", "_ZN9", "kernel"])
+def test_very_long_names_take_no_time(part: str):
+    name = "_ZN" + part * (30_000 // len(part))
+    begun = time.perf_counter()
+    short_name(name)
+    category_by_name(name)
+    assert time.perf_counter() - begun < 5
