@@ -5,6 +5,7 @@
 The same pattern of a transformer's step is repeated; durations vary, so that all sums and orders are honest work.
 """
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -62,42 +63,37 @@ def as_trace(events: int) -> Trace:
     calls = made["kind"].size
     number = np.arange(1, calls + 1)
     stream = np.arange(calls) % STREAMS
-    zero, none = np.zeros(calls, np.int64), np.full(4 * calls, -1, np.int64)
+    zero = np.zeros(calls, np.int64)
     names = [*OPERATORS, *(f"{name}_impl" for name in OPERATORS), "cudaLaunchKernel", *KERNELS]
     kernel_name = made["kind"] + 2 * len(OPERATORS) + 1
-    device = np.concatenate((none[: 3 * calls], zero))
-    return Trace(
-        names=names,
-        categories=["cpu_op", "cuda_runtime", "kernel"],
-        tracks=[Track(1, 10), *(Track(0, 7 + one) for one in range(STREAMS))],
-        texts=[b""],
-        name=_ints(made["kind"], made["kind"] + len(OPERATORS), zero + 2 * len(OPERATORS), kernel_name),
-        category=_ints(zero, zero, zero + 1, zero + 2),
-        track=_ints(zero, zero, zero, stream + 1),
-        start_ns=np.concatenate((made["outer"], made["inner"], made["launch"], made["kernel"])),
-        duration_ns=np.concatenate(
+    known = {
+        "names": names,
+        "categories": ["cpu_op", "cuda_runtime", "kernel"],
+        "tracks": [Track(1, 10), *(Track(0, 7 + one) for one in range(STREAMS))],
+        "texts": [b""],
+        "name": _ints(made["kind"], made["kind"] + len(OPERATORS), zero + 2 * len(OPERATORS), kernel_name),
+        "category": _ints(zero, zero, zero + 1, zero + 2),
+        "track": _ints(zero, zero, zero, stream + 1),
+        "start_ns": np.concatenate((made["outer"], made["inner"], made["launch"], made["kernel"])),
+        "duration_ns": np.concatenate(
             (made["length"], made["length"] * 3 // 4, made["length"] // 4, made["kernel_length"])
         ),
-        unfinished=np.zeros(4 * calls, bool),
-        correlation=_ints(zero, zero, number, number),
-        external_id=_ints(number, number, number, number),
-        sequence=none,
-        forward_thread=none,
-        device=device,
-        stream=np.concatenate((none[: 3 * calls], stream + 7)),
-        moved_bytes=none,
-        python_id=none,
-        python_parent=none,
-        collective=_ints(zero, zero, zero, zero),
-        shapes=_ints(zero, zero, zero, zero),
-        types=_ints(zero, zero, zero, zero),
-        values=_ints(zero, zero, zero, zero),
-        place=np.arange(4 * calls),
-        instants=Instants(),
-        counters=Counters(),
-        flows=Flows(),
-        memory=MemoryEvents(),
-    )
+        "unfinished": np.zeros(4 * calls, bool),
+        "correlation": _ints(zero, zero, number, number),
+        "external_id": _ints(number, number, number, number),
+        "device": _ints(zero - 1, zero - 1, zero - 1, zero),
+        "stream": _ints(zero - 1, zero - 1, zero - 1, stream + 7),
+        "sequence": _ints(*(zero - 1,) * 4),
+        "moved_bytes": _ints(*(zero - 1,) * 4),
+        "place": np.arange(4 * calls),
+        "instants": Instants(),
+        "counters": Counters(),
+        "flows": Flows(),
+        "memory": MemoryEvents(),
+    }
+    needed = [one.name for one in dataclasses.fields(Trace) if one.default is one.default_factory]
+    empty = {name: np.zeros(4 * calls, np.int32) for name in needed if name not in known}  # inputs, sequences: none
+    return Trace(**known, **empty)
 
 
 def _ints(*columns: np.ndarray) -> np.ndarray:
@@ -132,7 +128,8 @@ def write(path: Path, events: int) -> None:
 
 def _event(name: str, category: str, pid: int, tid: int, start_ns: int, length_ns: int, args: str) -> str:
     ts, dur = f"{start_ns // 1000}.{start_ns % 1000:03}", f"{length_ns // 1000}.{length_ns % 1000:03}"
-    return f'{{"ph":"X","cat":"{category}","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"args":{args}}},\n'
+    where = f'"pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur}'
+    return f'{{"ph":"X","cat":"{category}","name":"{name}",{where},"args":{args}}},\n'
 
 
 if __name__ == "__main__":
