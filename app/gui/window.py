@@ -304,6 +304,7 @@ class MainWindow(QMainWindow):
         self.show_view(LIVE)
         self._show_title()
         self._show_workload()
+        self._show_exports()
         self._on_redraw()
 
     def _on_running(self) -> None:

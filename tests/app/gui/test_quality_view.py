@@ -264,3 +264,23 @@ def test_calibrated_ranges_go_into_setup(rich: MainWindow, session: Any) -> None
         Calibrated(model="smollm2-135m", recipe="int8-static", source="text", tokens=512, inputs=9, path="/ranges.json")
     )
     assert rich.controller.setup.variant.options == {"int8-static": {"ranges": "/ranges.json"}}
+
+
+def test_a_reopened_comparison_shows_the_same_figures_and_can_be_exported(
+    rich: MainWindow, session: Any, bare_window: Any, qtbot: QtBot
+) -> None:
+    view = shown(rich, session, quality(), layer_errors())
+    library = rich.controller.library
+    assert library is not None
+    qtbot.waitUntil(lambda: (e := library.find("r1")) is not None and e.outcome == "done", timeout=15_000)
+    values = [card.value.text() for card in view.cards]
+    rich.close()
+    again: MainWindow = bare_window()
+    session.feed(RICH_CAPABILITIES, INSPECTED, PEAKS)
+    assert not again.export_button.isEnabled()
+    assert again.controller.reopen("r1")
+    assert again.export_button.isEnabled()
+    again.show_view(QUALITY)
+    assert again.quality is not None
+    assert [card.value.text() for card in again.quality.cards] == values
+    assert not again.quality.layer_map.isHidden()
