@@ -2,22 +2,23 @@
 
 import functools
 import logging
+import traceback
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 logger = logging.getLogger(__name__)
-_Self = TypeVar("_Self")
-_Given = ParamSpec("_Given")
+_Paint = TypeVar("_Paint", bound=Callable[..., None])
 
 
-def guarded(paint: Callable[Concatenate[_Self, _Given], None]) -> Callable[Concatenate[_Self, _Given], None]:
+def guarded(paint: _Paint) -> _Paint:
     """For every `paintEvent`, and `paint` of a delegate: an exception that left it would crash Qt, so it is logged."""
 
     @functools.wraps(paint)
-    def painted(self: _Self, *given: _Given.args, **named: _Given.kwargs) -> None:
+    def painted(self: object, *given: Any, **named: Any) -> None:
         try:
             paint(self, *given, **named)
-        except Exception:
+        except Exception as error:
             logger.exception("%s could not be drawn", type(self).__name__)
+            traceback.clear_frames(error.__traceback__)  # a painter in one of them would go on painting
 
-    return painted
+    return cast("_Paint", painted)

@@ -132,7 +132,8 @@ def test_a_label_that_cannot_be_drawn_is_logged(
     def broken() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(window.status_text, "foregroundRole", broken)
-    window.status_text.repaint()
+    with monkeypatch.context() as patch:
+        patch.setattr(window.status_text, "foregroundRole", broken)
+        window.status_text.repaint()
     assert "ElidedLabel could not be drawn" in caplog.text
     caplog.clear()
