@@ -247,11 +247,11 @@ TABLES: dict[str, TraceTable] = {
     "operators": TraceTable("Operators", operators),
     "modules": TraceTable("Modules", modules),
     "steps": TraceTable("Steps", steps),
-    "devices": TraceTable("Devices", devices),
     "gaps": TraceTable("Gaps", gaps),
+    "advice": TraceTable("Advice", advice),
+    "devices": TraceTable("Devices", devices),
     "copies": TraceTable("Copies", copies),
     "communication": TraceTable("Communication", communication),
     "memory": TraceTable("Memory", memory),
-    "advice": TraceTable("Advice", advice),
 }
 """Key -> tab, in the order in which they stand and are made."""

@@ -236,7 +236,7 @@ class TraceView(QWidget):
             self.tables.show_range(f"selected range, {fmt.duration((high - low) / 1e9)}")
             self.loader.tables(timeline, (low, high))
         else:
-            self.tables.show_range("whole trace")
+            self.tables.show_range("")
             self.loader.tables(timeline, None)
 
     def _tell_copied(self, rows: int) -> None:

@@ -82,7 +82,7 @@ class TraceTables(QWidget):
         self.tabs.setTabVisible(self.keys.index(DIFFERENCE), False)  # until another trace is compared
         row.addWidget(self.tabs)
         row.addStretch(1)
-        self.unit = label("whole trace", level=3, size=12)
+        self.unit = label("", level=3, size=12)
         row.addWidget(self.unit)
         self.range_button = button(
             "Range only",
@@ -97,7 +97,7 @@ class TraceTables(QWidget):
         self.filter.setPlaceholderText("Filter kernels")
         self.filter.setAccessibleName("Filter rows of the trace")
         self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(180)
+        self.filter.setFixedWidth(150)
         self.filter.setFixedHeight(26)
         row.addWidget(self.filter)
         copy = button("", lambda: self.copied.emit(self.copy_rows()), kind="flat", tip="Copy rows", name="Copy rows")
