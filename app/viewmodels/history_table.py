@@ -43,7 +43,7 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
         Column(title="Model", values=models, text=lambda i: models[i], width=108),
         Column(title="Workload", values=works, text=lambda i: works[i], width=190),
         Column(title="Memory MB", values=memory, text=lambda i: fmt.number(float(memory[i])), look="number", width=92),
-        Column(title="Tags", values=tags, text=lambda i: tags[i], width=90),
+        Column(title="Tags", values=tags, text=lambda i: tags[i], width=70),
     )
     return Table(
         columns=columns,

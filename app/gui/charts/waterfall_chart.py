@@ -24,6 +24,7 @@ class WaterfallCanvas(Painted):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self._chart: WaterfallChart | None = None
+        self._area, self._row = QRectF(), float(_ROW)
         self.setMouseTracking(True)
         self.setAccessibleName("Where the time went")
         self.setMinimumHeight(160)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gptscope.app.viewmodels.charts.waterfall import Grouping
     from gptscope.app.viewmodels.comparison import Comparison
 
-NARROW = 1240
+NARROW = 1360
 """Below this width the figures stand under the waterfall."""
 _MARGIN, _GAP = 12, 8
 _GROUPINGS = (Segment("module", "by module"), Segment("category", "by category"))

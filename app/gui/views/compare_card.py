@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLay
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, rule
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.interval_axis import IntervalAxis
 from gptscope.app.viewmodels.compare_cards import CandidateCard, Figure
 
@@ -89,8 +90,7 @@ class CompareCard(QFrame):
         sign = QLabel()
         sign.setPixmap(self._theme.pixmap(card.icon, _TOKENS[card.tone], 14))
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
-        tone = card.tone or ""
-        title = label(card.verdict, size=13, bold=True, tone=tone)
+        title = label(card.verdict, size=13, bold=True, tone=card.tone)
         row.addWidget(title, 0, Qt.AlignmentFlag.AlignTop)
         reason = label(card.reason, size=12)
         reason.setWordWrap(True)
@@ -122,12 +122,11 @@ class CompareCard(QFrame):
         grid.setHorizontalSpacing(10)
         grid.setVerticalSpacing(1)
         for column, figure in enumerate(figures):
-            tone = figure.tone if figure.tone in ("good", "warn", "bad") else ""
             value = QWidget()
             row = QHBoxLayout(value)
             row.setContentsMargins(0, 0, 0, 0)
             row.setSpacing(3)
-            row.addWidget(label(figure.value, bold=True, tone=tone))
+            row.addWidget(label(figure.value, bold=True, tone=figure.tone))
             row.addWidget(label(figure.unit, level=2, size=12), 1)
             value.setToolTip(figure.tip)
             grid.addWidget(label(figure.title, level=2, size=11), 0, column)
@@ -182,7 +181,7 @@ class CompareCard(QFrame):
         self.ensurePolished()
         for part in self.findChildren(QWidget):
             part.ensurePolished()
-        self.layout().invalidate()
+            part.updateGeometry()  # sizes taken before are those of the plain font
         self.setMinimumWidth(max(LEAST_WIDTH, self.layout().minimumSize().width()))
 
     def set_chosen(self, chosen: bool) -> None:
@@ -221,6 +220,7 @@ class CompareCard(QFrame):
         else:
             super().keyPressEvent(event)
 
+    @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if self.hasFocus():  # a second line: the chosen card has one already

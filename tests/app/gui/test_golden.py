@@ -16,10 +16,20 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from tests_app_quality_streams import INT8, RICH_CAPABILITIES, compared, layer_errors, losses, quality, scales
-from tests_app_streams import CAPABILITIES, FUSED, INSPECTED, PEAKS, PLAIN, WORKLOAD, experiment_records
+from tests_app_streams import (
+    CAPABILITIES,
+    FUSED,
+    INSPECTED,
+    PEAKS,
+    PLAIN,
+    WORKLOAD,
+    comparison_records,
+    experiment_records,
+)
 
 from gptscope.app.gui.library_access import LibraryAccess
-from gptscope.app.gui.window import HISTORY, LIVE, PROFILE, QUALITY, MainWindow
+from gptscope.app.gui.widgets.basics import set_text
+from gptscope.app.gui.window import COMPARE, HISTORY, LIVE, PROFILE, QUALITY, MainWindow
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.records import Record, RunStarted
 
@@ -44,6 +54,7 @@ def compare(window: MainWindow, name: str, tmp_path: Path) -> None:
         focus.clearFocus()  # no blinking cursor
     for _ in range(5):
         QApplication.processEvents()
+    set_text(window.status_right, "")  # how many runs are kept yet is up to a thread of its own
     shown = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
     file = GOLDEN / f"{name}.png"
     if os.environ.get("GPTSCOPE_UPDATE_GOLDEN"):
@@ -112,6 +123,25 @@ def test_live_profile_and_history(
         compare(window, f"{name}-{theme}", tmp_path)
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_operators_and_compare(
+    theme: Any, bare_window: Callable[[], MainWindow], session: Any, tmp_path: Path, utc: None
+) -> None:
+    window = bare_window()
+    window.theme.choose(theme)
+    window.resize(1440, 900)
+    session.feed(CAPABILITIES, INSPECTED, PEAKS)
+    window.controller.run()
+    session.feed(*comparison_records())
+    window.tell("Ready.", "info")
+    window.show_view(COMPARE)
+    compare(window, f"compare-{theme}", tmp_path)
+    window.show_view(PROFILE)
+    assert window.profile is not None
+    window.profile.tables.tabs.setCurrentIndex(1)
+    compare(window, f"operators-{theme}", tmp_path)
+
+
 def test_live_at_the_smallest_common_size(
     bare_window: Callable[[], MainWindow], session: Any, qtbot: QtBot, tmp_path: Path, utc: None
 ) -> None:
@@ -136,7 +166,6 @@ def test_setup_with_settings_and_the_quality_view(
     window.controller.run()
     session.feed(*compared(quality(), layer_errors()))
     window.tell("Ready.", "info")
-    window.status_right.setText("")
     compare(window, f"setup-int8-{theme}", tmp_path)
     window.show_view(QUALITY)
     compare(window, f"quality-{theme}", tmp_path)
@@ -153,6 +182,5 @@ def test_quality_of_a_training_at_the_smallest_common_size(
     fp8 = Variant(precision="fp8-delayed")
     session.feed(*compared(losses("r0"), losses("r1", 0.03), scales(), candidate=fp8, workload=work))
     window.tell("Ready.", "info")
-    window.status_right.setText("")
     window.show_view(QUALITY)
     compare(window, "quality-train-1280-dark", tmp_path)
