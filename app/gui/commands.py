@@ -117,6 +117,10 @@ class Commands:
             return
         self.show_view(view)
 
+    def show_timeline(self, run_id: str) -> None:
+        """Open the trace of a kept run."""
+        self._window.tracing.open_run(run_id)
+
     def undo_delete(self) -> None:
         """Bring the last deleted run back."""
         if self._window.history is not None:

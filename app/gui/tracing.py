@@ -69,7 +69,11 @@ class Tracing(QObject):
             window.first.refresh_recent()
 
     def open_shown_run(self) -> None:
-        """The trace of the shown run."""
+        """The trace of the shown run; in History that of the chosen one."""
+        history = self._window.history
+        if history is not None and self._window.current_view() is history and history.chosen_runs():
+            self.open_run(history.chosen_runs()[0])
+            return
         experiment = self._window.controller.experiment
         run = experiment.current if experiment is not None else None
         if run is None:

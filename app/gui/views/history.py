@@ -239,6 +239,7 @@ class HistoryView(QWidget):
         for text, handler in (
             ("Reopen", lambda: self.reopen(self._editing)),
             ("Compare", self._commands.compare_selected),
+            ("Show timeline", lambda: self._commands.show_timeline(self._editing)),
             ("Run again", self.run_again),
             ("Pin as baseline", lambda: self._controller.pin_stored(self._editing)),
             ("Copy rows", self.copy_rows),
