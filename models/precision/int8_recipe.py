@@ -16,6 +16,7 @@ from gptscope.models.levers import (
     Evidence,
     LeverContext,
     LeverError,
+    LeverOption,
     OptionValue,
     ProfileFacts,
 )
@@ -42,7 +43,7 @@ class Int8Recipe(PrecisionRecipe):
     bytes_per_value = 1.0
     preparing_bytes = 4.5
     workloads = INFERENCE_WORKLOADS
-    options = WEIGHTS
+    options: ClassVar[tuple[LeverOption, ...]] = WEIGHTS
     reads_ranges = False
     """True when `make_layer` wants calibrated ranges of activations."""
     product: ClassVar[str]

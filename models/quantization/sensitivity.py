@@ -44,10 +44,17 @@ def module_names(model: GPT) -> list[str]:
 @contextmanager
 def quantize_only(model: GPT, names: Collection[str], make: MakeLayer) -> Iterator[None]:
     """Inside, the layers at these paths are quantized; afterwards they are as before."""
-    before = {path: linear for path, linear in linears(model).items() if path in names}
+    chosen = {path: linear for path, linear in linears(model).items() if path in names}
+    with _replaced(model, {path: make(path, linear) for path, linear in chosen.items()}):
+        yield
+
+
+@contextmanager
+def _replaced(model: GPT, layers: Mapping[str, nn.Module]) -> Iterator[None]:
+    before = {path: model.get_submodule(path) for path in layers}
     try:
-        for path, linear in before.items():
-            set_module(model, path, make(path, linear))
+        for path, layer in layers.items():
+            set_module(model, path, layer)
         yield
     finally:
         for path, linear in before.items():
@@ -79,12 +86,11 @@ def layer_errors(
             progress(number, len(chosen), f"quantizing {path} alone")
             quantized = make(path, linear)
             block = int(path.split(".")[1]) if path.startswith("blocks.") else model.config.n_layer
-            with quantize_only(model, [path], lambda _path, _linear, layer=quantized: layer):
-                seen: dict[str, Tensor] = {}
-                with watching(model, [path], seen.__setitem__):
-                    changed = walk.log_probabilities(block)
-                kl = float((reference.exp() * (reference - changed)).sum(-1).mean())
-                found.append(LayerError(path, textbook_names(path), kl, _sqnr_db(linear, quantized, seen[path])))
+            seen: dict[str, Tensor] = {}
+            with _replaced(model, {path: quantized}), watching(model, [path], seen.__setitem__):
+                changed = walk.log_probabilities(block)
+            kl = float((reference.exp() * (reference - changed)).sum(-1).mean())
+            found.append(LayerError(path, textbook_names(path), kl, _sqnr_db(linear, quantized, seen[path])))
         progress(len(chosen), len(chosen), "quantizing single layers")
     return found
 
