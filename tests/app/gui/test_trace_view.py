@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -344,3 +345,23 @@ def test_the_trace_of_a_run_without_one_is_not_offered(window: MainWindow) -> No
     assert not window.actions_by_id["trace_to_chrome"].isEnabled()
     window.tracing.open_shown_run()
     assert "no run" in window.status_text.text()
+
+
+def test_the_timeline_of_a_kept_run_has_the_run_s_name(
+    window: MainWindow, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = window.controller.library
+    assert library is not None
+    kept = {
+        "with": SimpleNamespace(trace=file, name="BF16, fused"),
+        "without": SimpleNamespace(trace=None, name="FP32"),
+    }
+    monkeypatch.setattr(library, "find", kept.get)
+    window.commands.show_timeline("without")
+    assert "no trace" in window.status_text.text()
+    window.commands.show_timeline("with")
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: view.trace is not None and not view.loader.busy, timeout=30_000)
+    qtbot.waitUntil(lambda: view.header.name.text() == "BF16, fused", timeout=5_000)
+    assert window.settings.recent_traces == []
