@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+_EXPONENT = 0x7F800000
+"""The exponent bits of an FP32 number."""
 FP32_MOST = torch.finfo(torch.float32).max
 
 
@@ -59,10 +61,13 @@ class Minifloat:
 
     def round_by_definition(self, x: Tensor) -> Tensor:
         """`round` without torch's own type, step by step; takes FP32 between ±`largest`."""
-        _, exponent = torch.frexp(x)  # x = m · 2^exponent with 0.5 <= |m| < 1
-        step_exponent = (exponent - 1).clamp(min=self.least_exponent) - self.mantissa_bits
-        step = torch.ldexp(torch.ones_like(x), step_exponent)
+        step = self.step(x)
         return torch.round(x / step) * step  # both exact: a step is a power of two
+
+    def step(self, x: Tensor) -> Tensor:
+        """Distance between the two values of this format around each of `x` (FP32, between ±`largest`)."""
+        power = (x.view(torch.int32) & _EXPONENT).view(torch.float32)  # FP32's own exponent: 2^floor(log2 |x|)
+        return power.clamp(min=2.0**self.least_exponent) * 2.0**-self.mantissa_bits
 
 
 E4M3 = Minifloat(

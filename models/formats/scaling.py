@@ -117,8 +117,7 @@ def stochastic(fmt: Minifloat, generator: torch.Generator) -> Round:
 
     def round_to(x: Tensor) -> Tensor:
         x = x.clamp(-fmt.largest, fmt.largest)
-        _, exponent = torch.frexp(x)
-        step = torch.ldexp(torch.ones_like(x), (exponent - 1).clamp(min=fmt.least_exponent) - fmt.mantissa_bits)
+        step = fmt.step(x)
         chance = torch.rand(x.shape, generator=generator, device=x.device)
         return (torch.floor(x / step + chance) * step).clamp(-fmt.largest, fmt.largest)
 

@@ -54,17 +54,23 @@ class EmulatedRecipe(PrecisionRecipe):
     def machine_reason(self, context: LeverContext) -> str | None:
         if context.machine.device != "cpu":
             return (
-                f"{self.title} on a GPU needs Transformer Engine or torch's scaled products, and gptscope does not "
-                "drive them yet. On the CPU it is emulated: the same numbers, without the speed."
+                f"{self.format_name} on a GPU needs Transformer Engine or torch's scaled products, and gptscope does "
+                "not drive them yet. On the CPU it is emulated: the same numbers, without the speed."
             )
         if "compile" in context.fusions:
-            return f"torch.compile cannot trace the emulation of {self.title}; leave the fusion compile out."
+            return f"torch.compile cannot trace the emulation of {self.format_name}; leave the fusion compile out."
         return None
 
     def warning(self, context: LeverContext) -> str | None:
-        emulated = f"{self.title} is emulated on a CPU: its numbers are exact, but no speedup is to be expected."
-        slow = super().warning(context)
-        return f"{emulated} {slow}" if slow else emulated
+        emulated = f"{self.format_name} is emulated on a CPU: its numbers are exact, but no speedup is to be expected."
+        if context.machine.device != "cpu" or self.native_features & context.machine.cpu_features:
+            return emulated
+        return f"{emulated} This CPU has no native BF16 instructions either, so the other layers are slow too."
+
+    @property
+    def format_name(self) -> str:
+        """The title without the word that says how it is computed here."""
+        return self.title.removesuffix(" (emulated)")
 
     @abstractmethod
     def layer_scaling(self, settings: Mapping[str, OptionValue], number: int) -> LayerScaling:

@@ -292,6 +292,9 @@ def test_the_recipes_say_that_they_are_emulated(precision: str, machine: Machine
         assert text is not None
         assert "emulated" in text.lower()
     assert "no speedup" in described.warning
+    assert "BF16" not in described.warning
+    old = replace(context, machine=replace(machine, cpu_features=frozenset()))
+    assert "no native BF16 instructions" in str(RECIPES[precision].warning(old))
     on_gpu = replace(context, machine=replace(machine, device="cuda"))
     assert "Transformer Engine" in str(RECIPES[precision].unavailable_reason(on_gpu))
     compiled = replace(context, fusions=frozenset({"compile"}))
