@@ -23,6 +23,7 @@ class LibraryAccess(QObject):
     def __init__(self, folder: Path | None) -> None:
         super().__init__()
         self._wanted = folder
+        self._opened: tuple[int, int] | None = None
         self._library: Library | None = None
         self._recorder: Recorder | None = None
         self.failure = ""
@@ -35,6 +36,7 @@ class LibraryAccess(QObject):
         except LibraryError as error:
             self.failure = str(error)
             return
+        self._opened = _identity(self._library.path)
         if self._library.read_only_reason is None:
             self._recorder = Recorder(self._library.folder, self.problem.emit)
         else:
@@ -53,8 +55,8 @@ class LibraryAccess(QObject):
 
     @property
     def is_removed(self) -> bool:
-        """Somebody has deleted or moved the open library; what is written goes nowhere."""
-        return self._library is not None and not self._library.path.exists()
+        """Somebody has deleted, moved or replaced the open library's file."""
+        return self._library is not None and _identity(self._library.path) != self._opened
 
     @property
     def unkept_reason(self) -> str:
@@ -132,3 +134,12 @@ class LibraryAccess(QObject):
         except LibraryError as error:
             self.problem.emit(str(error))
             return None
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Tells a file from another of the same name; None when there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
