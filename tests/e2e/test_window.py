@@ -139,6 +139,40 @@ def test_a_run_is_reopened_from_history_after_a_restart(open_window: Open) -> No
     again.close()
 
 
+def test_two_runs_from_history_are_compared_and_then_measured_together(open_window: Open) -> None:
+    window = open_window(TINY)
+    small_run(window)
+    finish(window)
+    window.click("Precision: BF16")
+    small_run(window)
+    finish(window)
+    window.keys("ctrl+3")
+    window.wait("history.table.columns.rowCount() == 2", "both kept runs")
+    window.wait("all(e.outcome == 'done' for e in history._entries.values())", "their ends")
+    window.click("Runs")
+    window.keys("ctrl+a")
+    window.click("Compare")
+    window.wait("window.current_view() is window.compare", "the Compare view")
+    assert window.get("len(window.compare.cards)") == 1
+    assert window.get("window.compare.cards[0].card.figures[0].value") != "n/a"
+    assert "different times" in window.get("window.compare.cards[0].card.reason")
+    assert window.get("window.compare.canvas.chart is not None")
+    window.click("A: show in Profile")
+    window.wait("window.current_view() is profile", "the Profile view")
+    assert window.get("c.experiment.current.started.variant.precision") == "bf16"
+    window.keys("ctrl+4")
+    window.wait("window.current_view() is window.compare", "Compare again")
+    before = window.get("c.experiment.experiment_id")
+    window.click("Measure together")
+    window.wait(f"c.experiment.experiment_id != {before!r} and not c.running", "the measurement of both")
+    window.keys("ctrl+4")
+    window.wait("window.current_view() is window.compare", "the verdict")
+    assert window.get("len(window.comparing.run_ids)") == 2
+    assert not window.get("window.comparing.from_history")
+    assert "different times" not in window.get("window.compare.cards[0].card.reason")
+    window.close()
+
+
 def test_the_theme_is_switched_by_mouse_and_kept(open_window: Open) -> None:
     window = open_window()
     window.click("Switch theme")
