@@ -11,10 +11,6 @@ class CountingModule(nn.Module):
         self.tally: dict[str, float] = {}
         """Counter name -> count since the last reset."""
 
-    def count(self, name: str) -> None:
-        """Count one more."""
-        self.tally[name] = self.tally.get(name, 0.0) + 1.0
-
 
 def counted(model: nn.Module) -> dict[str, float]:
     """The tallies of all counting modules, added up."""

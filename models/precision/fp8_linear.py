@@ -14,8 +14,8 @@ from gptscope.models.formats import Quantized, product
 from gptscope.models.precision.fp8_scaling import LayerScaling
 from gptscope.models.precision.scale_log import Role, ScaleLog
 
-PRODUCTS = "emulated_products"
-"""Counter of forward products with narrow values."""
+RAN = "emulated_layers"
+"""Counter of the layers whose product took narrow values at least once."""
 
 
 class EmulatedLinear(CountingModule):
@@ -50,7 +50,7 @@ class EmulatedLinear(CountingModule):
         self.register_buffer("stored_scale", quantized.scale)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        self.count(PRODUCTS)
+        self.tally[RAN] = 1.0
         device = x_BLD.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x_BLD.dtype
         x_ND = x_BLD.flatten(0, -2).to(dtype)

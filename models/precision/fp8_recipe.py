@@ -11,7 +11,7 @@ from gptscope.models.formats import E4M3, E5M2
 from gptscope.models.gemm import is_linear
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import Evidence, LeverContext, LeverError, LeverOption, OptionValue, ProfileFacts
-from gptscope.models.precision.fp8_linear import PRODUCTS, EmulatedLinear
+from gptscope.models.precision.fp8_linear import RAN, EmulatedLinear
 from gptscope.models.precision.fp8_scaling import Formats, LayerScaling
 from gptscope.models.precision.recipe import PrecisionRecipe
 from gptscope.models.precision.scale_log import ScaleLog
@@ -94,19 +94,21 @@ class EmulatedRecipe(PrecisionRecipe):
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
         del context
-        steps = max(facts.steps, 1)
-        products = facts.counters.get(PRODUCTS, 0.0) / steps
-        plain = facts.calls_per_step(is_linear)
-        if not products:
+        layers = facts.counters.get(RAN, 0.0)
+        if not layers:
+            plain = facts.calls_per_step(is_linear)
             return self.not_shown(
-                f"No product took {self.title} values; the {plain:.0f} weight products per step ran as they were."
+                f"No product took {self.format_name} values; the {plain:.0f} weight products per step ran as they were."
             )
         typed = any(kernel.dtypes for kernel in facts.kernels)
         casts = facts.calls_per_step(lambda kernel: any("Float8" in dtype for dtype in kernel.dtypes))
-        if typed and not casts:
-            return self.not_shown(f"{products:.0f} products per step were emulated, but no value was cast to 8 bits.")
-        seen = f", {casts:.0f} casts to or from 8 bits" if typed else ""
-        return self.shown(f"{products:.0f} forward products per step took narrow values{seen}. {EMULATED}")
+        if typed and casts < layers:
+            return self.not_shown(
+                f"The products of {layers:.0f} layers were emulated, but only {casts:.0f} values per step were cast to "
+                "8 bits."
+            )
+        seen = f", {casts:.0f} casts to or from 8 bits per step" if typed else ""
+        return self.shown(f"The products of {layers:.0f} layers took narrow values{seen}. {EMULATED}")
 
 
 def chosen_linears(model: GPT, keep: str) -> dict[str, nn.Linear]:

@@ -313,7 +313,7 @@ def test_a_profile_shows_the_narrow_products(
     )
     found = judge(model)[precision]
     assert found.in_effect, found.sentence
-    assert found.sentence.startswith("14 forward products per step took narrow values")
+    assert found.sentence.startswith("The products of 14 layers took narrow values")
     assert "no speedup" in found.sentence
 
 
@@ -331,7 +331,7 @@ def test_a_recipe_that_rounds_nothing_is_caught(prepared: Prepared, judge, monke
     monkeypatch.setattr("gptscope.models.formats.minifloat.Minifloat.round", lambda _format, x: x)
     found = judge(prepared("llama", precision="fp8-current"))["fp8-current"]
     assert found.in_effect is False
-    assert "no value was cast" in found.sentence
+    assert "only 0 values per step were cast" in found.sentence
 
 
 # ---------------------------------------------------------------------------------------------------------- log
