@@ -109,7 +109,7 @@ class CompareView(QWidget):
         self._cards_area.setWidgetResizable(True)
         self._cards_area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._cards_area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        row = QWidget()
+        row = self._cards_holder = QWidget()
         row.setObjectName("canvas")
         self._cards_row = QHBoxLayout(row)
         self._cards_row.setContentsMargins(0, 0, 0, 0)
@@ -209,10 +209,10 @@ class CompareView(QWidget):
 
     def _fit_cards(self) -> None:
         """As high as the highest card; a scroll bar below when the cards need more width."""
-        row = self._cards_area.widget()
+        row = self._cards_holder
         for card in self.cards:
             card.fit()
-        row.layout().activate()
+        self._cards_row.activate()
         height = row.sizeHint().height()
         wide = row.minimumSizeHint().width() > self.width() - 2 * _MARGIN
         self._cards_area.setFixedHeight(height + (12 if wide else 0))

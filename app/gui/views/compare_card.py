@@ -44,7 +44,7 @@ class CompareCard(QFrame):
         self.setProperty("panel", "true")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(f"{card.letter} {card.name}: {card.sentence}")
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 6)
         column.setSpacing(6)
         column.addLayout(self._make_head(card, icons, make_baseline))
@@ -182,7 +182,7 @@ class CompareCard(QFrame):
         for part in self.findChildren(QWidget):
             part.ensurePolished()
             part.updateGeometry()  # sizes taken before are those of the plain font
-        self.setMinimumWidth(max(LEAST_WIDTH, self.layout().minimumSize().width()))
+        self.setMinimumWidth(max(LEAST_WIDTH, self._column.minimumSize().width()))
 
     def set_chosen(self, chosen: bool) -> None:
         """Draw the accent frame."""
