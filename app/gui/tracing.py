@@ -1,5 +1,6 @@
 """Traces in the window: opening by dialog, drop, command line, recent files or a kept run; exporting; comparing two."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,7 +134,7 @@ class Tracing(QObject):
             return
         self._recent_menu.clear()
         for text in self._window.settings.recent_traces:
-            action = self._recent_menu.addAction(Path(text).name, lambda path=text: self.open(Path(path)))
+            action = self._recent_menu.addAction(Path(text).name, partial(self.open, Path(text)))
             action.setToolTip(text)
             action.setStatusTip(text)
         self._recent_menu.setEnabled(bool(self._recent_menu.actions()))

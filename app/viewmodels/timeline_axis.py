@@ -77,7 +77,7 @@ class Axis:
 
     def edges(self, pixels: int) -> npt.NDArray[np.float64]:
         """Moments of the pixels' edges."""
-        return self.start + self.length / pixels * np.arange(pixels + 1)
+        return np.linspace(self.start, self.end, pixels + 1)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def counter_lanes(trace: Trace) -> list[CounterLane]:
 
 def _memory_lanes(trace: Trace, origin: int) -> list[CounterLane]:
     memory = trace.memory
-    lanes = []
+    lanes: list[CounterLane] = []
     if not len(memory):
         return lanes
     pairs = np.unique(np.stack((memory.device_type, memory.device_id)), axis=1)

@@ -176,8 +176,8 @@ class Timeline:
     def label(self, row: int) -> str:
         """What stands on an event or instant."""
         if row < 0:
-            return self.trace.names[self.trace.instants.name[-1 - row]]
-        return self.labels[self.trace.name[row]]
+            return self.labels[int(self.trace.instants.name[-1 - row])]
+        return self.labels[int(self.trace.name[row])]
 
     def times(self, row: int) -> tuple[float, float]:
         """Beginning and end of an event or instant."""

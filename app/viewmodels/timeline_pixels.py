@@ -158,4 +158,5 @@ def wide_events(lane: LaneEvents, shown: Columns, least: float) -> Int64:
     if candidates.size:
         candidates = candidates[np.concatenate(([True], candidates[1:] != candidates[:-1]))]
     long = lane.end[candidates] - lane.start[candidates] >= least
-    return candidates[long]
+    found: Int64 = candidates[long]
+    return found

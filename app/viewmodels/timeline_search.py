@@ -23,8 +23,10 @@ class Found:
 
     def number_of(self, row: int | None) -> int | None:
         """Position of a row, None when it was not found."""
-        places = np.flatnonzero(self.rows == row) if row is not None else ()
-        return int(places[0]) if len(places) else None
+        if row is None:
+            return None
+        places = np.flatnonzero(self.rows == row)
+        return int(places[0]) if places.size else None
 
     def step(self, row: int | None, time: float, by: int) -> int | None:
         """The row after (or before, `by` -1) the chosen one, or else the first after a moment; round the ends."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from gptscope.app.viewmodels.timeline_model import Timeline
 from gptscope.profiling.trace.analysis.gaps import idle_gaps
@@ -43,26 +44,31 @@ def _longest_gap(timeline: Timeline, key: str) -> Target | None:
     return Target(range=(low, low + float(found.duration_ns[longest])))
 
 
-def _rows(timeline: Timeline, table: str, key: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _rows(timeline: Timeline, table: str, key: str) -> npt.NDArray[np.int64]:
     linked, trace = timeline.linked, timeline.trace
     name = key.split("\n", maxsplit=1)[0]
     named = trace.named_so(name.__eq__)
     if table == "kernels" and linked.has_device:
         code = CATEGORIES.index(key.split("\n")[1])
-        return linked.work[named[linked.work] & (linked.work_codes == code)]
+        return _of(linked.work, named[linked.work] & (linked.work_codes == code))
     if table in {"kernels", "operators", "memory"}:
-        return linked.operators[named[linked.operators]]
+        return _of(linked.operators, named[linked.operators])
     if table == "copies":
-        return linked.work[named[linked.work]]
+        return _of(linked.work, named[linked.work])
     if table == "communication":
         collective = trace.collective[linked.work]
         texts = np.array([trace.parsed(number) == name for number in range(len(trace.texts))], bool)
-        return linked.work[linked.communicates & (named[linked.work] | texts[collective])]
+        return _of(linked.work, linked.communicates & (named[linked.work] | texts[collective]))
     if table == "modules" and name:
         numbers = [n for n, path in enumerate(linked.nesting.modules) if n and collapse_layers(path) == name]
         calls = linked.nesting.module_calls
-        return calls[np.isin(linked.nesting.module[calls], numbers)]
+        return _of(calls, np.isin(linked.nesting.module[calls], numbers))
     return np.zeros(0, np.int64)
+
+
+def _of(rows: npt.NDArray[np.signedinteger], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = rows[chosen].astype(np.int64)
+    return found
 
 
 def keys_of(timeline: Timeline, row: int) -> dict[str, str]:

@@ -68,7 +68,7 @@ def test_a_trace_is_dragged_zoomed_and_clicked(open_window: Callable[..., Any], 
     window.keys("Return", "Return", "Return")
     x = window.get(f"round({canvas}.width() - {canvas}.lanes_width + {state}.axis.x("
                    f"{state}.timeline.times({kernel})[0] + 2000, {canvas}.lanes_width))")  # fmt: skip
-    y = window.get(f"[24 + r.top - {canvas}.scroll + 9 for r in {canvas}.rows.lanes if {kernel} in r.lane.rows][0]")
+    y = window.get(f"[24 + r.top - {canvas}.offset + 9 for r in {canvas}.rows.lanes if {kernel} in r.lane.rows][0]")
     window.click("Timeline")  # another place first: nothing, or another event, is chosen
     window.xdotool("mousemove", str(left + x), str(top + y), "sleep", "0.2", "click", "1")
     window.wait(f"{VIEW}.inspector.title.text() == 'flash_fwd_kernel'", "the clicked event's details")

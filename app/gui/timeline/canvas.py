@@ -40,7 +40,7 @@ class TimelineCanvas(Painted):
         super().__init__(theme)
         self.state = state
         self.rows = Rows()
-        self.scroll = 0
+        self.offset = 0
         self._folded: frozenset[str] = frozenset()
         self._palette = Palette(theme)
         self._labels = Labels(theme)
@@ -79,7 +79,7 @@ class TimelineCanvas(Painted):
         return self.state.axis.time(x - GUTTER, self.lanes_width)
 
     def _on_opened(self) -> None:
-        self._folded, self.scroll = frozenset(), 0
+        self._folded, self.offset = frozenset(), 0
         self._lay_out()
 
     def _on_theme(self) -> None:
@@ -88,12 +88,12 @@ class TimelineCanvas(Painted):
 
     def _lay_out(self) -> None:
         self.rows = rows_of(self.state.timeline, self._folded)
-        self.scroll_to(self.scroll)
+        self.scroll_to(self.offset)
         self.update()
 
     def scroll_to(self, y: int) -> None:
         """Scroll so that this height is at the top."""
-        self.scroll = min(max(y, 0), max(self.rows.height - self.lanes_height, 0))
+        self.offset = min(max(y, 0), max(self.rows.height - self.lanes_height, 0))
         self.scrolled.emit()
         self.update()
 
@@ -109,20 +109,20 @@ class TimelineCanvas(Painted):
             return
         lane = self.state.timeline.groups[place[0]].lanes[place[1]]
         found = next((one for one in self.rows.lanes if one.lane is lane), None)
-        if found is not None and not self.scroll <= found.top <= self.scroll + self.lanes_height - 24:
+        if found is not None and not self.offset <= found.top <= self.offset + self.lanes_height - 24:
             self.scroll_to(found.top - self.lanes_height // 3)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.scroll_to(self.scroll)
+        self.scroll_to(self.offset)
 
     # ---------------------------------------------------------------------------------------------- drawing
 
     def _drawn(self, marks: Ticks) -> Picture:
         size, ratio = (self.lanes_width, self.lanes_height), self.devicePixelRatioF()
-        key = (self.state.axis, size, self.scroll, ratio, id(self.rows), self.theme.name)
+        key = (self.state.axis, size, self.offset, ratio, id(self.rows), self.theme.name)
         if self._picture is None or key != self._picture_key:
-            self._picture = draw(self.rows, self.state.axis, self._palette, size, self.scroll, ratio, marks.times)
+            self._picture = draw(self.rows, self.state.axis, self._palette, size, self.offset, ratio, marks.times)
             self._picture_key = key
         return self._picture
 
@@ -138,18 +138,18 @@ class TimelineCanvas(Painted):
         self._draw_ruler(painter, marks)
         painter.setClipRect(QRectF(0, -RULER, width, height + RULER))
         if state.timeline is not None:
-            self._labels.draw(painter, state.timeline, picture.wide, width, self.scroll)
+            self._labels.draw(painter, state.timeline, picture.wide, width, self.offset)
             self._overlay.draw_range_length(painter, width)
             painter.setClipRect(QRectF(0, -8, width, height + 8))
             self._overlay.draw_range(painter, width, height)
             painter.setClipRect(QRectF(0, 0, width, height))
-            self._overlay.draw_links(painter, self.rows, width, self.scroll)
-            self._overlay.draw_chosen(painter, picture.wide, self.rows, width, self.scroll)
+            self._overlay.draw_links(painter, self.rows, width, self.offset)
+            self._overlay.draw_chosen(painter, picture.wide, self.rows, width, self.offset)
             painter.setClipRect(QRectF(0, -RULER, width, height + RULER))
             pointer = self._time(self._pointer.x()) if self._pointer is not None and state.measuring else None
             self._overlay.draw_marks(painter, width, height, pointer)
         painter.restore()
-        draw_headings(painter, theme, self.rows, self.scroll, height, marks.unit)
+        draw_headings(painter, theme, self.rows, self.offset, height, marks.unit)
         if self.hasFocus() and self._by_keyboard:
             painter.setPen(theme.pen("accent"))
             painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
@@ -173,7 +173,7 @@ class TimelineCanvas(Painted):
         """The event under a point of the widget, or one a few pixels beside it."""
         if position.x() < GUTTER or position.y() < RULER:
             return None
-        found = self.rows.lane_at(position.y() - RULER + self.scroll)
+        found = self.rows.lane_at(position.y() - RULER + self.offset)
         if found is None:
             return None
         near = _NEAR * self.state.axis.length / self.lanes_width
@@ -195,11 +195,11 @@ class TimelineCanvas(Painted):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.setFocus(Qt.FocusReason.MouseFocusReason)
         if event.position().x() < GUTTER:
-            group = self.rows.group_at(event.position().y() - RULER + self.scroll)
+            group = self.rows.group_at(event.position().y() - RULER + self.offset)
             if group is not None and event.position().y() > RULER:
                 self.fold(group.key)
             return
-        self._press, self._press_scroll, self._dragging = event.position(), self.scroll, ""
+        self._press, self._press_scroll, self._dragging = event.position(), self.offset, ""
         pans = event.button() == Qt.MouseButton.MiddleButton or event.modifiers() & Qt.KeyboardModifier.ShiftModifier
         if pans:
             self._dragging = "pan"
@@ -220,7 +220,7 @@ class TimelineCanvas(Painted):
         elif self.state.measuring:
             self.update()
         if self.state.timeline is not None:
-            y = self._pointer.y() - RULER + self.scroll
+            y = self._pointer.y() - RULER + self.offset
             if self._pointer.x() < GUTTER:
                 group = self.rows.group_at(y)
                 self.state.hovered.emit(f"{group.title}, {group.note}".rstrip(", ") if group is not None else "")
@@ -265,7 +265,7 @@ class TimelineCanvas(Painted):
         notches = (delta or sideways) / 120
         modifiers = event.modifiers()
         if event.position().x() < GUTTER or modifiers & Qt.KeyboardModifier.ControlModifier:
-            self.scroll_to(self.scroll - round(notches * _SCROLL_STEP))
+            self.scroll_to(self.offset - round(notches * _SCROLL_STEP))
         elif modifiers & Qt.KeyboardModifier.ShiftModifier or abs(sideways) > abs(delta):
             self.state.look(self.state.axis.moved(-notches * _PAN_STEP))
         else:
@@ -291,7 +291,7 @@ class TimelineCanvas(Painted):
         elif key in _KEYS_PAN:
             state.look(state.axis.moved(_KEYS_PAN[key] * _PAN_STEP))
         elif key in _KEYS_SCROLL:
-            self.scroll_to(self.scroll + _KEYS_SCROLL[key] * _SCROLL_STEP)
+            self.scroll_to(self.offset + _KEYS_SCROLL[key] * _SCROLL_STEP)
         elif key in (Qt.Key.Key_F, Qt.Key.Key_0):
             state.fit()
         elif key == Qt.Key.Key_Home:

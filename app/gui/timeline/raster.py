@@ -69,8 +69,8 @@ def _rgb(colour: QColor) -> Floats:
 
 def _packed(rgb: Floats) -> Pixels:
     whole = (rgb + 0.5).astype(np.uint32)
-    packed: Pixels = np.uint32(0xFF000000) | (whole[..., 0] << 16) | (whole[..., 1] << 8) | whole[..., 2]
-    return packed
+    packed = (whole[..., 0] << 16) | (whole[..., 1] << 8) | whole[..., 2] | 0xFF000000
+    return packed.astype(np.uint32)
 
 
 @dataclass

@@ -38,7 +38,7 @@ class TimelineView(QWidget):
         self.bar.setRange(0, max(canvas.rows.height - canvas.lanes_height, 0))
         self.bar.setPageStep(canvas.lanes_height)
         self.bar.setSingleStep(20)
-        self.bar.setValue(canvas.scroll)
+        self.bar.setValue(canvas.offset)
         self.bar.blockSignals(False)
         self.bar.setEnabled(self.bar.maximum() > 0)
 

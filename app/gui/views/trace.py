@@ -48,7 +48,8 @@ class TraceView(QWidget):
         column.addWidget(self.header)
         self.stack = QStackedWidget()
         self.stack.addWidget(self._make_empty())
-        self.stack.addWidget(self._make_opened(theme, icons))
+        self._page = self._make_opened(theme, icons)
+        self.stack.addWidget(self._page)
         column.addWidget(self.stack, 1)
         self._search_timer = QTimer(self)
         self._search_timer.setSingleShot(True)
@@ -129,7 +130,7 @@ class TraceView(QWidget):
     def open(self, path: Path, name: str = "") -> None:
         """Open a file; what is shown stays until it is ready. `name`: what to call it instead of the file's name."""
         self._name = name
-        for widget in self.stack.widget(1).findChildren(QWidget):
+        for widget in self._page.findChildren(QWidget):
             widget.ensurePolished()  # now, so that nothing but drawing is left to do when the trace is there
         self.header.show_progress(f"Reading {path.name}", 0.0)
         self._controller.told.emit(f"Opening {path.name}; Cancel gives up.", "info")

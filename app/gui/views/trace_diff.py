@@ -55,5 +55,6 @@ class TraceDiffPage(QWidget):
         self._show()
 
     def _show(self) -> None:
-        chosen = next((level for level in LEVEL_TITLES if level == self.levels.value()), "kernel")
-        self.table.show_table(self._tables.get(chosen, _NOTHING))
+        value = self.levels.value()
+        shown = next((table for level, table in self._tables.items() if level == value), _NOTHING)
+        self.table.show_table(shown)

@@ -64,8 +64,8 @@ class TraceHeader(QWidget):
         self.measure.setCheckable(True)
         self.fit = button("Fit", self.fit_wanted.emit, kind="tool", tip="The selected range, or the whole trace (F)")
         icons.on_button(self.fit, "search", "t2", 12)
-        for widget in (self.search, self.found, self.measure, self.fit):
-            row.addWidget(widget)
+        for tool in (self.search, self.found, self.measure, self.fit):
+            row.addWidget(tool)
         self.show_progress("", None)
 
     def show_progress(self, stage: str, share: float | None) -> None:

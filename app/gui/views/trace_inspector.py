@@ -281,7 +281,7 @@ def _grid(column: QVBoxLayout) -> QGridLayout:
 
 def _fill(grid: QGridLayout, lines: Lines) -> None:
     """Name and value side by side; a long value has lines of its own below its name."""
-    metrics = QFontMetrics(grid.parentWidget().font())
+    metrics = QFontMetrics(label("", size=12).font())
     for number, (name, text) in enumerate(lines):
         title, value = label(name, level=2, size=12), label(_breakable(text), size=12)
         value.setWordWrap(True)

@@ -57,7 +57,7 @@ def point_of(view: TraceView, row: int) -> QPoint:
     top = next(one.top for one in canvas.rows.lanes if one.lane is lane)
     start, end = timeline.times(row)
     x = GUTTER + view.state.axis.x((start + end) / 2, canvas.lanes_width)
-    return QPoint(round(x), RULER + top - canvas.scroll + LANE // 2)
+    return QPoint(round(x), RULER + top - canvas.offset + LANE // 2)
 
 
 def row_of(view: TraceView, name: str, number: int = 0) -> int:
@@ -237,7 +237,7 @@ def test_a_click_on_a_heading_folds_the_group(view: TraceView) -> None:
     canvas = view.timeline.canvas
     before = canvas.rows.height
     group = next(one for one in canvas.rows.groups if one.kind == "modules")
-    at = QPoint(20, RULER + group.top - canvas.scroll + 8)
+    at = QPoint(20, RULER + group.top - canvas.offset + 8)
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
     assert canvas.rows.height < before
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
