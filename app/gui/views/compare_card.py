@@ -41,6 +41,7 @@ class CompareCard(QFrame):
         super().__init__()
         self._theme, self._is_chosen = theme, False
         self.card = card
+        self._values: list[QWidget] = []
         self.setProperty("panel", "true")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(f"{card.letter} {card.name}: {card.sentence}")
@@ -129,6 +130,7 @@ class CompareCard(QFrame):
             row.addWidget(label(figure.value, bold=True, tone=figure.tone))
             row.addWidget(label(figure.unit, level=2, size=12), 1)
             value.setToolTip(figure.tip)
+            self._values.append(value)
             grid.addWidget(label(figure.title, level=2, size=11), 0, column)
             grid.addWidget(value, 1, column)
             grid.addWidget(ElidedLabel(figure.note, level=3, size=11), 2, column)
@@ -182,6 +184,8 @@ class CompareCard(QFrame):
         for part in self.findChildren(QWidget):
             part.ensurePolished()
             part.updateGeometry()  # sizes taken before are those of the plain font
+        for value in self._values:
+            value.setMinimumWidth(value.sizeHint().width())
         self.setMinimumWidth(max(LEAST_WIDTH, self._column.minimumSize().width()))
 
     def set_chosen(self, chosen: bool) -> None:
