@@ -265,8 +265,9 @@ def own_age_s() -> float:
     Linux counts a process's start from the machine's; psutil turns that into a date with the machine's start rounded to
     whole seconds, which is too coarse for the start of a program.
     """
-    if sys.platform == "linux":
-        after_name = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    stat = Path("/proc/self/stat")
+    if hasattr(time, "CLOCK_BOOTTIME") and stat.exists():
+        after_name = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
         started_s = int(after_name[19]) / os.sysconf("SC_CLK_TCK")  # proc(5): field 22, the name is the second
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_s
     return time.time() - psutil.Process().create_time()

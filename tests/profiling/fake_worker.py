@@ -142,6 +142,13 @@ class FakeWorker:
                 self.send_steps(command.slice, "measure", command.steps)
             case RecordProfile():
                 self.profile(command.steps)
+            case EvaluateWindow() | GreedyPrompt() | ForceTokens() | MapLayers():
+                self.examine(command)
+            case _:
+                self.answer(command)
+
+    def examine(self, command: EvaluateWindow | GreedyPrompt | ForceTokens | MapLayers) -> None:
+        match command:
             case EvaluateWindow():
                 self.act("evaluate")
                 self.evaluate(command.window)
@@ -154,8 +161,6 @@ class FakeWorker:
             case MapLayers():
                 self.act("map")
                 self.writer.send(self.layer_map(command.baseline_run_id))
-            case _:
-                self.answer(command)
 
     def answer(self, command: Command) -> None:
         match command:

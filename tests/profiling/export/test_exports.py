@@ -148,8 +148,8 @@ def test_the_json_fields_are_stable(run):
     assert list(run_document(run)) == [
         "gptscope", "schema_version", "records_version", "run_id", "name", "experiment_id", "command", "model", "seed",
         "threads", "started_unix_ns", "variant", "workload", "fusions_applied", "fusions_skipped", "machine",
-        "versions", "environment", "model_info", "summary", "samples", "profile", "evidence", "scales", "quality", "layer_errors", "peaks",
-        "text", "failures", "notices",
+        "versions", "environment", "model_info", "summary", "samples", "profile", "evidence", "scales", "quality",
+        "layer_errors", "peaks", "text", "failures", "notices",
     ]  # fmt: skip
 
 
