@@ -33,7 +33,6 @@ def peak_name(precision: str) -> str:
     return PEAK_OF.get(precision, precision)
 
 
-
 class Utilisation(msgspec.Struct, frozen=True, kw_only=True):
     """A modelled rate beside the ceiling it is held against."""
 
