@@ -41,7 +41,8 @@ def _layer_axis(count: int) -> Axis:
     """One tick per some layers, and room for the curve's value behind its end."""
     last = max(count - 1, 1)
     axis = linear_axis(0, last, wanted=6, exact=True, title="layer")
-    return replace(axis, high=(1 + ROOM_FOR_VALUE) * last)
+    whole = tuple((value, f"{value:.0f}") for value, _ in axis.ticks if value == round(value))
+    return replace(axis, high=(1 + ROOM_FOR_VALUE) * last, ticks=whole)
 
 
 def _line(errors: LayerErrors, name: str, role: Role) -> Line:

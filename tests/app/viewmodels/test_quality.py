@@ -194,6 +194,8 @@ def test_error_through_the_layers_ends_with_its_value() -> None:
     assert chart.lines[1].end_label == "9.74 dB"
     assert chart.lines[0].end_label == "BF16 9.74 dB"
     assert layer_error.read_out(chart, 3.2).startswith("layer 3: ")
+    few = layer_error.build(layer_errors(layers=4), "INT8")
+    assert [text for _, text in few.x_axis.ticks] == ["0", "1", "2", "3"]
     assert layer_error.build(None, "x").empty == layer_error.EMPTY
 
 
