@@ -385,7 +385,7 @@ class MainWindow(QMainWindow):
         available = self.quality is not None and self.quality.available
         if available != self.tabs.isTabVisible(QUALITY):  # Qt paints the tabs anew for every call
             self.tabs.setTabVisible(QUALITY, available)
-            self.actions_by_id["view_quality"].setEnabled(available)
+        self.actions_by_id["view_quality"].setEnabled(available)
 
     def _show_baseline(self) -> None:
         baseline = self.controller.baseline
