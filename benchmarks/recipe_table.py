@@ -67,7 +67,6 @@ ROWS: dict[str, Row] = {
     "int8-weight-only, INT8 KV": Row("int8-weight-only", kv_cache="int8"),
     "int8-dynamic, per tensor": Row("int8-dynamic", {**NAIVE, "activations": "tensor"}),
     "int8-dynamic": Row("int8-dynamic"),
-    "int8-dynamic, rest in bf16": Row("int8-dynamic", {"base": "bf16"}),
     "int8-dynamic+compile": Row("int8-dynamic", fusions=("attention", "qkv", "mlp", "norm", "compile")),
     "int8-static, naive": Row("int8-static", {**NAIVE, "range": "minmax"}),
     "int8-static, min-max": Row("int8-static", {"clipping": "minmax", "range": "minmax"}),
