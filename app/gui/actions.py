@@ -86,6 +86,9 @@ ACTIONS: tuple[ActionSpec, ...] = (
         id="show_timeline", title="Timeline of the shown run", menu="Trace", shortcut="Ctrl+T", tip="Its trace, opened"
     ),
     ActionSpec(id="trace_diff", title="Compare with another trace…", menu="Trace"),
+    ActionSpec(
+        id="trace_board", title="Open in TensorBoard", menu="Trace", tip="Needs tensorboard and torch-tb-profiler"
+    ),
     ActionSpec(id="trace_search", title="Search events", menu="Trace", shortcut="Ctrl+F", separator_before=True),
     ActionSpec(id="trace_measure", title="Measure between two moments", menu="Trace", tip="M on the timeline"),
     ActionSpec(id="trace_fit", title="Fit the range or the whole trace", menu="Trace", tip="F on the timeline"),

@@ -59,6 +59,7 @@ class Commands:
             "open_trace": window.tracing.ask_and_open,
             "show_timeline": window.tracing.open_shown_run,
             "trace_diff": window.tracing.compare,
+            "trace_board": window.tracing.open_in_tensorboard,
             "trace_search": window.tracing.search,
             "trace_measure": window.tracing.measure,
             "trace_fit": window.tracing.fit,

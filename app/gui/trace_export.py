@@ -1,6 +1,7 @@
 """Saves the opened trace, all of it or the selected range, in any format of the exporters, on a thread."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ class TraceExport(QObject):
         super().__init__(window)
         self._window, self._view = window, view
         self._thread: threading.Thread | None = None
-        self._done.connect(window.tell)
+        self._after: Callable[[], object] | None = None
+        self._done.connect(self._on_done)
 
     def ask_and_export(self, name: str) -> None:
         """Ask for a file (or folder) and write it."""
@@ -36,8 +38,7 @@ class TraceExport(QObject):
         if opened is None:
             self._window.tell("There is no trace to save; open one first (Ctrl+O).", "warning")
             return
-        if self._thread is not None and self._thread.is_alive():
-            self._window.tell("Another export is being written; wait for it.", "warning")
+        if self.busy():
             return
         stem = opened.path.name.partition(".")[0] or "trace"
         if form.ending:
@@ -50,8 +51,16 @@ class TraceExport(QObject):
         if chosen:
             self.export(name, Path(chosen))
 
-    def export(self, name: str, path: Path) -> None:
-        """Write in the background; the status bar tells the end."""
+    def busy(self) -> bool:
+        """Whether another export is being written, which is then told."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if busy:
+            self._window.tell("Another export is being written; wait for it.", "warning")
+        return busy
+
+    def export(self, name: str, path: Path, after: Callable[[], object] | None = None) -> None:
+        """Write in the background; the status bar tells the end, and `after` is called if it is a good one."""
+        self._after = after
         opened, state = self._view.trace, self._view.state
         assert opened is not None
         form, linked = TRACE_FORMATS[name], opened.timeline.linked
@@ -78,6 +87,12 @@ class TraceExport(QObject):
             self._done.emit(f"{path} could not be saved: {error}", "error")
         else:
             self._done.emit(f"Saved {written}.", "info")
+
+    def _on_done(self, sentence: str, level: str) -> None:
+        after, self._after = self._after, None
+        self._window.tell(sentence, level)
+        if after is not None and level == "info":
+            after()
 
     def close(self) -> None:
         """Let a running export end."""

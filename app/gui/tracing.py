@@ -8,6 +8,8 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog, QMenu
 
+from gptscope.app.gui.tensorboard import TensorBoard
+
 if TYPE_CHECKING:
     from gptscope.app.gui.trace_export import TraceExport
     from gptscope.app.gui.views.trace import TraceView
@@ -43,6 +45,7 @@ class Tracing(QObject):
         self.view: TraceView | None = None
         self._export: TraceExport | None = None
         self._recent_menu: QMenu | None = None
+        self.tensorboard = TensorBoard(self, window.tell)
         window.controller.experiment_opened.connect(self.show_actions)
         window.controller.running_changed.connect(self.show_actions)
 
@@ -111,6 +114,7 @@ class Tracing(QObject):
             self.view.close_loader()
         if self._export is not None:
             self._export.close()
+        self.tensorboard.close()
 
     # ---------------------------------------------------------------------------------------------- actions
 
@@ -120,7 +124,14 @@ class Tracing(QObject):
         experiment = self._window.controller.experiment
         actions["show_timeline"].setEnabled(experiment is not None and not self._window.controller.running)
         opened = self.view is not None and self.view.trace is not None
-        for action_id in ("trace_search", "trace_measure", "trace_fit", "trace_diff", *actions.starting("trace_to_")):
+        for action_id in (
+            "trace_search",
+            "trace_measure",
+            "trace_fit",
+            "trace_diff",
+            "trace_board",
+            *actions.starting("trace_to_"),
+        ):
             actions[action_id].setEnabled(opened)
 
     def attach(self, menu: QMenu) -> None:
@@ -146,6 +157,14 @@ class Tracing(QObject):
         """Save the selected range of the opened trace, or all of it."""
         if self._export is not None:
             self._export.ask_and_export(form)
+
+    def open_in_tensorboard(self) -> None:
+        """Show the selected range of the opened trace, or all of it, in TensorBoard."""
+        if self._export is None or self.view is None or self.view.trace is None or self._export.busy():
+            return
+        folder = self.tensorboard.folder()
+        if folder is not None:
+            self._export.export("tensorboard", folder, after=self.tensorboard.show)
 
     def compare(self) -> None:
         """Compare the opened trace with another one."""
