@@ -52,6 +52,8 @@ class LeverSizes:
     """Of a value between layers; None: as of a weight."""
     kv_bytes: float | None = None
     """Of one stored key or value feature; None: as of an activation."""
+    draft: GPTConfig | None = None
+    """Shape of a smaller model that guesses."""
 
     @property
     def activation(self) -> float:
@@ -84,6 +86,9 @@ def estimate_memory(config: GPTConfig, work: Workload, levers: LeverSizes) -> Me
     capacity = work.context + (work.new_tokens if work.kind in ("decode", "generate") else 0)
     cached = 0.0 if levers.kv_cache == "none" else config.kv_bytes_per_token(kv_bytes) * capacity
     read_at_once = capacity if levers.kv_cache == "none" else work.context
+    if levers.draft is not None:
+        parameters += levers.draft.parameter_count
+        cached += levers.draft.kv_bytes_per_token(levers.activation) * capacity
     return MemoryEstimate(
         weights=int(parameters * levers.bytes_per_value),
         gradients=0,

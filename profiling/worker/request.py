@@ -11,6 +11,7 @@ from gptscope.models.decoding.speculation import SPECULATIONS
 from gptscope.models.fusion import FUSIONS
 from gptscope.models.kv_cache import KV_CACHES
 from gptscope.models.levers import Lever, LeverContext, LeverError, Machine
+from gptscope.models.loaders import describe_model
 from gptscope.models.precision import RECIPES
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.machine import facts
@@ -164,6 +165,7 @@ def lever_sizes(context: LeverContext) -> LeverSizes:
     """What the levers of a context change about memory."""
     recipe, kv_cache = RECIPES[context.precision], "none" if context.training else context.kv_cache
     activation = recipe.activation_bytes(context)
+    source = None if context.speculation == "none" else SPECULATIONS[context.speculation].draft_source(context)
     kv_bytes = None if context.config is None else KV_CACHES[kv_cache].value_bytes(context.config, activation)
     return LeverSizes(
         bytes_per_value=recipe.preparing_bytes or recipe.bytes_per_value,
@@ -171,6 +173,7 @@ def lever_sizes(context: LeverContext) -> LeverSizes:
         kv_cache=kv_cache,
         activation_bytes=activation,
         kv_bytes=kv_bytes,
+        draft=None if source is None else describe_model(source).config,
     )
 
 

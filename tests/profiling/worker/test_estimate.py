@@ -64,6 +64,15 @@ def test_int8_counts_what_its_preparation_holds_and_what_its_cache_keeps():
     assert (in_fp32.activation, in_fp32.kv_bytes) == (4.0, 4.0)
 
 
+def test_a_draft_model_counts_with_its_weights_and_its_cache():
+    work = Workload(kind="decode", context=64, new_tokens=64)
+    alone = LeverSizes(bytes_per_value=4.0, fused_attention=True, kv_cache="static")
+    plain = estimate_memory(PRESETS["gpt2-355m"], work, alone)
+    with_draft = estimate_memory(PRESETS["gpt2-355m"], work, replace(alone, draft=PRESETS["gpt2-124m"]))
+    assert with_draft.weights - plain.weights == 4 * PRESETS["gpt2-124m"].parameter_count
+    assert with_draft.kv_cache - plain.kv_cache == 128 * PRESETS["gpt2-124m"].kv_bytes_per_token(4.0)
+
+
 @pytest.mark.parametrize("kind", ["train", "prefill", "decode", "generate"])
 def test_more_of_anything_needs_more(kind):
     def total(**changes: object) -> int:
