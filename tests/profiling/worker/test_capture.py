@@ -12,6 +12,7 @@ from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import StepSamples, TraceChunk
 from gptscope.profiling.worker import capture, profile_report
+from gptscope.profiling.worker.copies import ModelCopies
 from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.scopes import module_scopes
 from gptscope.profiling.worker.steps import DecodeBench, TrainBench
@@ -158,7 +159,9 @@ def test_overhead_is_the_ratio_of_medians():
 
 
 def test_decode_steps_are_compared_with_those_at_the_same_place_of_a_sequence(kit):
-    variant = LoadedVariant("r", Workload(), kit.prepared(), decode_bench(kit), TokenSource(None, 9, 1), None)
+    copies = ModelCopies("tiny", 1, torch.device("cpu"), None)
+    source = TokenSource(None, 9, 1)
+    variant = LoadedVariant("r", Workload(), kit.prepared(), decode_bench(kit), source, None, copies)
     assert len(variant.unprofiled_ns(3)) == 1, "without measured slices one step is timed now"
     for offset in (0, 100):
         variant.keep_durations({"train": [], "prefill": [7], "decode": [offset + place for place in range(9)]})

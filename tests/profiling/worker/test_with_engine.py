@@ -6,6 +6,7 @@ import math
 import pytest
 
 from gptscope.profiling.client import EngineClient
+from gptscope.profiling.engine.evaluation import GREEDY_TOKENS
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
     EvidenceReport,
@@ -17,6 +18,7 @@ from gptscope.profiling.records import (
     StartExperiment,
     StepSamples,
 )
+from gptscope.profiling.worker.windows import PROMPTS
 
 pytestmark = pytest.mark.slow
 PROMPT = "The whale was seen"
@@ -83,7 +85,7 @@ def test_bf16_says_nearly_the_same(records):
     assert 0 < quality.kl_mean < 0.01
     assert quality.top1_agreement > 0.95
     assert 0 < quality.perplexity_change_error < quality.perplexity_error
-    assert quality.greedy_tokens == 5 * 48
+    assert quality.greedy_tokens == PROMPTS * GREEDY_TOKENS
     assert math.isfinite(quality.near_tie_margin)
     assert quality.broken_positions == 0
 
