@@ -228,8 +228,10 @@ def _quality(quality: Quality | None) -> tuple[Figure, ...]:
 
 
 def _nats(value: float | None) -> str:
-    """Four decimals below a tenth: two of these fit into a card."""
-    return fmt.fixed(value, 4) if value is not None and 1e-4 <= value < 0.1 else fmt.number(value)
+    """Four decimals below a tenth, two digits far below: two of these fit into a card."""
+    if value is not None and 0 < value < 1e-4:
+        return fmt.short_power(value)
+    return fmt.fixed(value, 4) if value is not None and 0 < value < 0.1 else fmt.number(value)
 
 
 def _no_evidence(run: RunAccumulator) -> str:

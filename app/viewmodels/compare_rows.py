@@ -59,9 +59,9 @@ def _memory(summary: RunSummary) -> float | None:
 ROWS = (
     Row("tokens per second", _rate("tokens_per_s"), "rate", "tokens_per_s", better="more"),
     Row("time to first token", _milliseconds("ttft", "p50_ms"), "time", "ttft", ("decode",), "less"),
-    Row("inter-token latency p50", _milliseconds("itl", "p50_ms"), "time", "itl", ("decode",), "less"),
-    Row("inter-token latency p95", _milliseconds("itl", "p95_ms"), "time", "itl", ("decode",), "less"),
-    Row("inter-token latency p99", _milliseconds("itl", "p99_ms"), "time", "itl", ("decode",), "less"),
+    Row("ITL p50", _milliseconds("itl", "p50_ms"), "time", "itl", ("decode",), "less"),
+    Row("ITL p95", _milliseconds("itl", "p95_ms"), "time", "itl", ("decode",), "less"),
+    Row("ITL p99", _milliseconds("itl", "p99_ms"), "time", "itl", ("decode",), "less"),
     Row("step time p50", _milliseconds("step_time", "p50_ms"), "time", "step_time", ("train", "prefill"), "less"),
     Row("step time p95", _milliseconds("step_time", "p95_ms"), "time", "step_time", ("train", "prefill"), "less"),
     Row("bandwidth, modelled", _plain("achieved_gbps", 1e9), "bandwidth", "achieved_gbps"),

@@ -52,6 +52,10 @@ _ASCII = {
 }
 
 
+_MOST_DECIMALS = 7
+"""A change and its error with more decimals are written with powers of ten."""
+
+
 def show_digits(digits: int) -> None:
     """Write all figures with this many significant digits from now on."""
     assert digits in DIGITS
@@ -181,9 +185,18 @@ def signed(value: float | None, error: float | None = None, reason: str = "") ->
     if error is None or not math.isfinite(error) or error <= 0:
         text = number(value)
         return text if value <= 0 else f"+{text}"
-    decimals = min(9, max(0, 1 - _exponent(float(f"{error:.1e}"))))
+    decimals = max(0, 1 - _exponent(float(f"{error:.1e}")))
+    if decimals > _MOST_DECIMALS:
+        text = short_power(value)
+        return f"{text if text.startswith(MINUS) else '+' + text} ± {short_power(error)}"
     text = fixed(value, decimals)
     return f"{text if text.startswith(MINUS) else '+' + text} ± {fixed(error, decimals)}"
+
+
+def short_power(value: float) -> str:
+    """Two digits and a power of ten, where space is short: 9.2e−13."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
 
 
 def change(before: float | None, after: float | None, unit: str = "", reason: str = "") -> str:

@@ -167,6 +167,8 @@ def test_above_peak_is_shown_and_explained() -> None:
         ((0.0, None), "0"),
         ((-3.0, 0.0), "−3.00"),
         ((120.0, 34.0), "+120 ± 34"),
+        ((0.0000312, 0.0000041), "+0.0000312 ± 0.0000041"),
+        ((-5.8e-7, 7.1e-8), "−5.8e−7 ± 7.1e−8"),
     ],
 )
 def test_changes_carry_sign_and_error(args: tuple[float, float | None], text: str) -> None:
