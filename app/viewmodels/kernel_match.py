@@ -1,9 +1,17 @@
-"""Which kernel of the baseline is the same one: by name and module, by shapes too where these are not enough."""
+"""Which kernel of the baseline is the same one: by name and module, by shapes too where these are not enough.
+
+Another precision or fusion brings kernels of other names. A matrix product or an attention kernel without a namesake is
+set beside those of the baseline that do the same work in the same part of the model, as the waterfall groups it.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 
+from gptscope.profiling.metrics.waterfall import by_module
 from gptscope.profiling.records import KernelRow, Profile
+
+_COMPARABLE = frozenset({"GEMM", "attention"})
+"""Categories with one job per part of the model, whatever their kernels are called."""
 
 
 def shown_name(row: KernelRow) -> str:
@@ -39,4 +47,22 @@ def baseline_ms(rows: Sequence[KernelRow], baseline: Profile | None) -> list[flo
             found.append(by_name.get((row.name, row.module)))
         else:
             found.append(by_shape.pop((row.name, row.module, row.input_shapes), None))
+    _match_by_work(rows, baseline.kernels, steps, found)
     return found
+
+
+def _match_by_work(
+    rows: Sequence[KernelRow], baseline: Sequence[KernelRow], steps: int, found: list[float | None]
+) -> None:
+    """Give what the baseline spent under names that are gone to the longest row of the same work."""
+    names = {(row.name, row.module) for row in rows}
+    left: dict[tuple[str, str], float] = {}
+    for row in baseline:
+        if row.category in _COMPARABLE and (row.name, row.module) not in names:
+            work = (row.category, by_module(row))
+            left[work] = left.get(work, 0.0) + row.self_time_us / 1e3 / steps
+    known = {(row.name, row.module) for row in baseline}
+    for place in sorted(range(len(rows)), key=lambda place: -rows[place].self_time_us):
+        row = rows[place]
+        if found[place] is None and (row.name, row.module) not in known:
+            found[place] = left.pop((row.category, by_module(row)), None)

@@ -12,7 +12,7 @@ from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_nam
 from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
 from gptscope.app.viewmodels.machine_facts import machine_facts
 from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows
-from gptscope.profiling.records import KernelRow
+from gptscope.profiling.records import KernelRow, Profile
 
 
 def numbers(*values: float) -> Table:
@@ -160,3 +160,33 @@ def test_no_time_of_the_baseline_is_given_to_two_kernels() -> None:
 def test_a_kernel_is_called_by_its_label_else_without_namespaces() -> None:
     assert shown_name(kernel("aten::mm", "", "", label="mlp.down, bf16 GEMV")) == "mlp.down, bf16 GEMV"
     assert shown_name(kernel("aten::mm", "", "")) == "mm"
+
+
+def test_products_of_another_precision_and_fusion_stand_beside_those_of_the_same_part_of_the_model() -> None:
+    def product(name: str, module: str, us: float) -> KernelRow:
+        return KernelRow(
+            name=name,
+            category="GEMM",
+            calls=4,
+            self_time_us=us,
+            total_time_us=us,
+            share=0.1,
+            module=f"blocks.*.{module}",
+        )
+
+    plain = tuple(product("aten::mm", f"attn.qkv.{part}", 100.0) for part in "qkv")
+    plain += (product("aten::mm", "mlp.down", 50.0),)
+    norm = KernelRow(name="aten::mean", category="norm", calls=4, self_time_us=9.0, total_time_us=9.0, share=0.1)
+    baseline = Profile(
+        run_id="b", steps=2, overhead=1.0, wall_us=400.0, busy_us=400.0, kernels=(*plain, norm), device="cpu"
+    )
+    packed = "mkldnn::_linear_pointwise"
+    rows = (
+        product(packed, "attn.qkv.proj", 40.0),
+        product("aten::copy_product", "attn.qkv.proj", 5.0),
+        product(packed, "mlp.down", 20.0),
+        product(packed, "lm_head", 20.0),
+        KernelRow(name="aten::rms_norm", category="norm", calls=4, self_time_us=3.0, total_time_us=3.0, share=0.1),
+    )
+    found = baseline_ms(rows, baseline)
+    assert found == [pytest.approx(0.15), None, pytest.approx(0.025), None, None], "each time once, and only where the work is the same"
