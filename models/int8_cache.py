@@ -1,19 +1,19 @@
 """A KV cache whose keys and values are INT8, each head of each token with a scale of its own."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from gptscope.models.config import GPTConfig
+from gptscope.models.fixed_buffers import FixedBuffers
 from gptscope.models.quantization.integers import scale_of, to_int8
 
 SCALE_BYTES = 4
 
 
 class Int8Buffers(NamedTuple):
-    """One layer's fixed buffers. As in the static cache the last row stays unused, so that no view is contiguous."""
+    """One layer's fixed buffers."""
 
     keys: Tensor
     """`[B, K, capacity + 1, C]`, INT8."""
@@ -23,18 +23,14 @@ class Int8Buffers(NamedTuple):
     value_scales: Tensor
 
 
-class Int8Cache:
+class Int8Cache(FixedBuffers[Int8Buffers]):
     """Fixed buffers; what is read is the stored integers times their scales, in the model's type.
 
     A quarter of FP32's memory, half of 16-bit formats'. It saves no time here: torch's CPU attention takes no integers,
     so each step converts everything that it attends to.
     """
 
-    def __init__(self, layers: Sequence[Int8Buffers]) -> None:
-        self.layers = list(layers)
-        self.length = 0
-        self.capacity = layers[0].keys.shape[2] - 1
-        self.allocations = 4 * len(layers)
+    title = "an INT8"
 
     @classmethod
     def allocate(cls, config: GPTConfig, batch: int, capacity: int, device: torch.device) -> "Int8Cache":
@@ -55,39 +51,11 @@ class Int8Cache:
         Raises:
             ValueError: The buffer is full.
         """
-        start, end = self.length, self.length + k_BKLC.shape[2]
-        if end > self.capacity:
-            raise ValueError(
-                f"{end} tokens do not fit into an INT8 KV cache made for {self.capacity}; make it larger, or use the "
-                "dynamic cache."
-            )
+        start, end = self.room_for(k_BKLC.shape[2])
         buffers = self.layers[layer]
         k_BKSC = _through(buffers.keys, buffers.key_scales, k_BKLC, start, end)
         v_BKSC = _through(buffers.values, buffers.value_scales, v_BKLC, start, end)
         return k_BKSC, v_BKSC
-
-    def advance(self, tokens: int) -> None:
-        """Count `tokens` as stored."""
-        self.length += tokens
-
-    def part(self, first: int, count: int) -> "Int8Cache":
-        """The same buffers seen by `count` layers from `first` on, which are numbered from 0 there."""
-        part = Int8Cache(self.layers[first : first + count])
-        part.length = self.length
-        return part
-
-    def truncate(self, length: int) -> None:
-        """Forget all but the first `length` tokens; their places are written again."""
-        self.length = length
-
-    def reset(self) -> None:
-        """Start over in the same buffers."""
-        self.length = 0
-
-    @property
-    def storage_bytes(self) -> int:
-        """Bytes of the buffers, used or not."""
-        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
 
 
 def _through(numbers: Tensor, scales: Tensor, new_BKLC: Tensor, start: int, end: int) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gptscope.models.config import GPTConfig
+from gptscope.models.fixed_buffers import FixedBuffers
 from gptscope.models.int8_cache import Int8Cache, int8_cache_bytes
 from gptscope.models.levers import INFERENCE_WORKLOADS, Evidence, Lever, LeverContext, ProfileFacts
 
@@ -76,24 +77,16 @@ class DynamicCache:
 
 
 class StaticLayer(NamedTuple):
-    """One layer's fixed buffers, `[B, K, capacity + 1, C]`.
-
-    The last row stays unused: a view of the whole buffer would be contiguous, all others are not, and torch.compile
-    would compile anew for the last token.
-    """
+    """One layer's fixed buffers, `[B, K, capacity + 1, C]`."""
 
     keys: Tensor
     values: Tensor
 
 
-class StaticCache:
+class StaticCache(FixedBuffers[StaticLayer]):
     """One buffer per layer, allocated once for `capacity` tokens; reading returns views, nothing is copied again."""
 
-    def __init__(self, layers: Sequence[StaticLayer]) -> None:
-        self.layers = list(layers)
-        self.length = 0
-        self.capacity = layers[0].keys.shape[2] - 1
-        self.allocations = 2 * len(layers)
+    title = "a static"
 
     def update(self, layer: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
         """Write one layer's new keys and values behind the stored ones; return views of all of them.
@@ -101,40 +94,12 @@ class StaticCache:
         Raises:
             ValueError: The buffer is full.
         """
-        start, added = self.length, k_BKLC.shape[2]
-        end = start + added
-        if end > self.capacity:
-            raise ValueError(
-                f"{end} tokens do not fit into a static KV cache made for {self.capacity}; make it larger, "
-                "or use the dynamic cache."
-            )
+        added = k_BKLC.shape[2]
+        start, end = self.room_for(added)
         keys, values = self.layers[layer]
         keys.narrow(2, start, added).copy_(k_BKLC)
         values.narrow(2, start, added).copy_(v_BKLC)
         return keys.narrow(2, 0, end), values.narrow(2, 0, end)
-
-    def advance(self, tokens: int) -> None:
-        """Count `tokens` as stored."""
-        self.length += tokens
-
-    def part(self, first: int, count: int) -> "StaticCache":
-        """The same buffers seen by `count` layers from `first` on, which are numbered from 0 there."""
-        part = StaticCache(self.layers[first : first + count])
-        part.length = self.length
-        return part
-
-    def truncate(self, length: int) -> None:
-        """Forget all but the first `length` tokens; their places are written again."""
-        self.length = length
-
-    def reset(self) -> None:
-        """Start over in the same buffers."""
-        self.length = 0
-
-    @property
-    def storage_bytes(self) -> int:
-        """Bytes of the buffers, used or not."""
-        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
 
 
 AnyCache = DynamicCache | StaticCache | Int8Cache
