@@ -293,11 +293,17 @@ def test_mutated_traces_are_read_or_refused(seed: int, shared_traces: Path, tmp_
             data[at:at] = data[at // 2 : at // 2 + 300]
     path = tmp_path / "t.json"
     path.write_bytes(bytes(data))
+    problem = ""
     try:
         trace = open_trace(path)
-    except TraceError:
+    except TraceError as error:
+        problem = str(error)
+    if problem:
+        assert "t.json" in problem
         return
-    kernel_table(trace)
+    assert all(row.self_time_us >= 0 for row in kernel_table(trace))
+    untouched = open_trace(shared_traces / "cases" / "34-mixed-pid-tid.json")
+    assert trace.health or len(trace) >= len(untouched), "events that are gone are told"
 
 
 def test_ids_of_any_kind_and_size_do_not_stop_reading(write_trace):
