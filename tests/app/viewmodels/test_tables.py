@@ -189,4 +189,6 @@ def test_products_of_another_precision_and_fusion_stand_beside_those_of_the_same
         KernelRow(name="aten::rms_norm", category="norm", calls=4, self_time_us=3.0, total_time_us=3.0, share=0.1),
     )
     found = baseline_ms(rows, baseline)
-    assert found == [pytest.approx(0.15), None, pytest.approx(0.025), None, None], "each time once, and only where the work is the same"
+    assert found == [pytest.approx(0.15), None, pytest.approx(0.025), None, None], (
+        "each time once, and only where the work is the same"
+    )
