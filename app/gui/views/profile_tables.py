@@ -1,8 +1,9 @@
 """The lower half of Profile: kernel, operator and module tables behind tabs, with one filter and one copy button."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from gptscope.app.gui.tables.filter_field import filter_field
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
@@ -55,12 +56,7 @@ class ProfileTables(QWidget):
         row.addStretch(1)
         self.unit = label("", level=3, size=12)
         row.addWidget(self.unit)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter kernels")
-        self.filter.setAccessibleName("Filter rows")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(220)
-        self.filter.setFixedHeight(26)
+        self.filter = filter_field("Filter rows", width=220)
         row.addWidget(self.filter)
         copy = button("", lambda: self.copied.emit(self.copy_rows()), kind="flat", tip="Copy rows", name="Copy rows")
         icons.on_button(copy, "copy")

@@ -1,8 +1,9 @@
 """The lower half of Trace: one table per analysis behind tabs, with one filter, for the whole trace or the range."""
 
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
+from gptscope.app.gui.tables.filter_field import filter_field
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
@@ -93,12 +94,7 @@ class TraceTables(QWidget):
         self.range_button.setCheckable(True)
         self.range_button.setEnabled(False)
         row.addWidget(self.range_button)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter kernels")
-        self.filter.setAccessibleName("Filter rows of the trace")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(150)
-        self.filter.setFixedHeight(26)
+        self.filter = filter_field("Filter rows of the trace", width=150)
         row.addWidget(self.filter)
         copy = button("", lambda: self.copied.emit(self.copy_rows()), kind="flat", tip="Copy rows", name="Copy rows")
         icons.on_button(copy, "copy")
