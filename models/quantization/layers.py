@@ -1,7 +1,7 @@
 """Layers with INT8 weights, as compositions of torch's own INT8 kernels.
 
 torchao 0.18 has recipes of these names, but its layers are slower in eager mode. 576 x 1536 in BF16 on two threads of a
-Zen 4 CPU: for one row 4.0 times the time of these (weight-only) and 5.4 times (dynamic), for 512 rows 1.0 and 1.6 times.
+Zen 4 CPU: for one row 4.0 times the time of these (weight-only) and 5.4 times (dynamic), for 512 rows 1.0 and 1.6.
 `torch._weight_int8pack_mm` and `torch._int_mm` are the kernels underneath, so the
 layers call those. Each step converts types by an operator of its own: one that mixes INT32 and FP32, or BF16 and FP32,
 leaves the vectorised path and takes many times as long.
