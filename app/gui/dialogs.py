@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from gptscope.app.gui.theme import ThemeChoice
 from gptscope.app.gui.widgets.basics import button, label
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.help_texts import help_texts
 from gptscope.profiling.store.opening import default_folder
@@ -84,6 +85,7 @@ class SettingsDialog(QDialog):
         if folder:
             self.folder.setText(folder)
 
+    @guarded
     def accept(self) -> None:
         window = self._window
         window.commands.choose_theme(self.theme.currentData())

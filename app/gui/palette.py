@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout
 
 from gptscope.app.gui.actions import ACTIONS
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.viewmodels.fuzzy import best_matches
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class CommandPalette(QDialog):
             self.close()
             entry.do()
 
+    @guarded_as(False)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrows and Enter act on the list while the text keeps the focus."""
         if watched is self.input and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:

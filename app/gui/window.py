@@ -185,6 +185,7 @@ class MainWindow(QMainWindow):
 
     # ---------------------------------------------------------------------------------------------- start
 
+    @guarded
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if not self._begun:
@@ -425,6 +426,7 @@ class MainWindow(QMainWindow):
 
     # ---------------------------------------------------------------------------------------------- drop and close
 
+    @guarded
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         path = self._dropped_path(event)
         if path is not None:
@@ -432,6 +434,7 @@ class MainWindow(QMainWindow):
             trace = looks_like_trace(Path(path))
             self.tell(f"Drop to {'open this trace' if trace else 'choose this as the model'}.", "info")
 
+    @guarded
     def dropEvent(self, event: QDropEvent) -> None:
         path = self._dropped_path(event)
         if path is not None and looks_like_trace(Path(path)):
@@ -448,6 +451,7 @@ class MainWindow(QMainWindow):
         local = [url.toLocalFile() for url in urls if url.isLocalFile()]
         return local[0] if len(local) == 1 else None
 
+    @guarded
     def closeEvent(self, event: QCloseEvent) -> None:
         self._redraw.stop()
         if self._in_narrow_view:  # what is saved is the layout of Live

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gptscope.app.gui.charts.marks import Frame, paint_chart
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Point
 
@@ -42,6 +43,7 @@ class PlotCanvas(Painted):
         """What is shown."""
         return self._chart
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(320, 160)
 
@@ -80,6 +82,7 @@ class PlotCanvas(Painted):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
 
+    @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton and not self._chart.empty:
             point = self._point_at(event.position())
@@ -88,6 +91,7 @@ class PlotCanvas(Painted):
             elif self._zoomable:
                 self._drag_from = self.frame().value_at(event.position().x())
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._chart.empty:
             return
@@ -101,6 +105,7 @@ class PlotCanvas(Painted):
         self.setToolTip(point.label if point else "")
         self.hovered.emit(x if inside else None)
 
+    @guarded
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton or self._drag_from is None:
             return
@@ -111,10 +116,12 @@ class PlotCanvas(Painted):
             self.range_chosen.emit((min(start, end), max(start, end)))
         self.update()
 
+    @guarded
     def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
         if self._zoomable:
             self.range_chosen.emit(None)
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not self._zoomable or self._chart.empty:
             super().keyPressEvent(event)
@@ -133,15 +140,18 @@ class PlotCanvas(Painted):
         else:
             super().keyPressEvent(event)
 
+    @guarded
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self.hovered.emit(None)
 
+    @guarded
     def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)
         if self._zoomable:
             self.setStatusTip("Drag to zoom into a stretch, double-click for everything; arrow keys move the hairline.")
 
+    @guarded
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show the frame only when the keyboard brought the focus here."""
         keyboard = (
@@ -152,6 +162,7 @@ class PlotCanvas(Painted):
         self._focus_shown = event.reason() in keyboard
         super().focusInEvent(event)
 
+    @guarded
     def focusOutEvent(self, event: QFocusEvent) -> None:
         self._focus_shown = False
         super().focusOutEvent(event)

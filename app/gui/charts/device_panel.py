@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.charts.marks import thinned
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.charts.device import Tile
 
@@ -24,6 +25,7 @@ class DeviceTiles(Painted):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Device")
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(400, 92)
 

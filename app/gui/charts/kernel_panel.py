@@ -5,6 +5,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import WAITING, KernelTimes, Slice
@@ -25,6 +26,7 @@ class KernelChart(Painted):
         self.setAccessibleName("Kernel time")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(420, 240)
 
@@ -140,6 +142,7 @@ class KernelChart(Painted):
         painter.setPen(self.theme.color("t1" if bold else "t2"))
         painter.drawText(box, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         times = self._times
         if times is None:

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainte
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.layer_map import Cell, LayerMap, read_out
@@ -36,6 +37,7 @@ class LayerMapChart(Painted):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Layer map")
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(900, 300)
 
@@ -81,21 +83,25 @@ class LayerMapChart(Painted):
 
     # ---------------------------------------------------------------------------------------------- interaction
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         cell = self._cell_at(event.position())
         self.setCursor(Qt.CursorShape.PointingHandCursor if cell is not None else Qt.CursorShape.ArrowCursor)
         self.hovered.emit(read_out(cell))
 
+    @guarded
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self.hovered.emit("")
 
+    @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         cell = self._cell_at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and cell is not None:
             self._keyboard = False
             self.toggled.emit(cell.module)
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         moves = {
             Qt.Key.Key_Left: (0, -1),

@@ -5,6 +5,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 
@@ -22,6 +23,7 @@ class BytesBar(Painted):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Bytes per step by kind")
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(200, 30)
 

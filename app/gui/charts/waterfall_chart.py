@@ -9,6 +9,7 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.charts.waterfall import NOT_PROFILED, WaterfallBar, WaterfallChart, chart_rows
 
@@ -35,9 +36,11 @@ class WaterfallCanvas(Painted):
         """What is shown."""
         return self._chart
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(560, self._needed())
 
+    @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
         return QSize(420, self._needed())
 
@@ -191,6 +194,7 @@ class WaterfallCanvas(Painted):
             painter.drawText(QPointF(x + 14 + plain.horizontalAdvance(title) + 5, y), change)
             x += width
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         chart = self._chart
         if chart is None:

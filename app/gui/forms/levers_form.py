@@ -9,6 +9,7 @@ from gptscope.app.gui.forms.precision_form import PrecisionForm
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import button, label, set_text
 from gptscope.app.gui.widgets.choice_combo import ChoiceCombo
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.help_texts import help_for
@@ -258,6 +259,7 @@ class LeversForm(QWidget):
         self.threads.setEnabled(capabilities is not None)
         self.threads.blockSignals(False)
 
+    @guarded_as(False)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """A disabled switch gets no hover of its own: tell its reason in the status bar."""
         if event.type() == QEvent.Type.Enter and self._reasons.get(watched):

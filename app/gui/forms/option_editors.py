@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QLineEdit, QSpinBox, QWidget
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.choice_combo import ChoiceCombo
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.segmented import Segment
 from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.lever_options import OptionField
@@ -21,6 +22,7 @@ _STEPS = 20
 class _WholeBox(QSpinBox):
     """Scrolling the dock must not change what the pointer happens to pass."""
 
+    @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
@@ -28,6 +30,7 @@ class _WholeBox(QSpinBox):
 class _NumberBox(QDoubleSpinBox):
     """As above."""
 
+    @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 

@@ -11,6 +11,7 @@ from gptscope.app.gui.forms.output_form import OutputForm
 from gptscope.app.gui.forms.workload_form import WorkloadForm
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, rule, set_text
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.estimate import estimate
 from gptscope.app.viewmodels.help_texts import help_for
@@ -23,9 +24,11 @@ _TITLE_HEIGHT = 37
 class _TitleBar(QWidget):
     """A dock asks its title bar's size hint for the height, not its fixed height."""
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(WIDTH, _TITLE_HEIGHT)
 
+    @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
         return QSize(120, _TITLE_HEIGHT)
 

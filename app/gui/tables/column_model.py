@@ -3,6 +3,7 @@
 import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gptscope.app.gui.widgets.guarded import NOTHING, guarded, guarded_as
 from gptscope.app.viewmodels.tables import Table, filtered_rows, sorted_rows
 
 Index = QModelIndex | QPersistentModelIndex
@@ -58,6 +59,7 @@ class ColumnModel(QAbstractTableModel):
             self._arrange()
             self.endResetModel()
 
+    @guarded
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         if not 0 <= column < len(self._table.columns):
             return
@@ -89,12 +91,15 @@ class ColumnModel(QAbstractTableModel):
         """Identity of a shown row."""
         return self._table.keys[self.source_row(row)] if self._table.keys else ""
 
+    @guarded_as(0)
     def rowCount(self, parent: Index = _NOWHERE) -> int:
         return 0 if parent.isValid() else int(self._rows.size)
 
+    @guarded_as(0)
     def columnCount(self, parent: Index = _NOWHERE) -> int:
         return 0 if parent.isValid() else len(self._table.columns)
 
+    @guarded_as(NOTHING)
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if not index.isValid():
             return None
@@ -111,6 +116,7 @@ class ColumnModel(QAbstractTableModel):
             return column.tone(row) if column.tone is not None else ("strong" if column.strong else "")
         return None
 
+    @guarded_as(NOTHING)
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self._table.columns):
             return None

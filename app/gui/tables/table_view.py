@@ -130,6 +130,7 @@ class TableView(QTableView):
             extra = spare if column.stretch and spare > 0 else 0
             self.setColumnWidth(index, column.width + extra)
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
@@ -157,6 +158,7 @@ class TableView(QTableView):
         if current.isValid():
             self.chosen.emit(self.columns.key(current.row()))
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy_rows()

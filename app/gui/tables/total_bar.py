@@ -5,6 +5,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter
 
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 
 _HEIGHT, _PADDING = 26, 8
@@ -24,6 +25,7 @@ class TotalBar(Painted):
         table.horizontalScrollBar().valueChanged.connect(self.update)
         table.columns.modelReset.connect(self._on_reset)
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(200, _HEIGHT)
 

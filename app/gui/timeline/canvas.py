@@ -13,6 +13,7 @@ from gptscope.app.gui.timeline.overlay import Overlay
 from gptscope.app.gui.timeline.raster import Palette, Picture, draw
 from gptscope.app.gui.timeline.rows import Rows, rows_of
 from gptscope.app.gui.timeline.state import TimelineState
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.timeline_axis import Ticks, ticks
 from gptscope.app.viewmodels.timeline_hover import hover_text
@@ -112,6 +113,7 @@ class TimelineCanvas(Painted):
         if found is not None and not self.offset <= found.top <= self.offset + self.lanes_height - 24:
             self.scroll_to(found.top - self.lanes_height // 3)
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.scroll_to(self.offset)
@@ -192,6 +194,7 @@ class TimelineCanvas(Painted):
         edge = min(self.state.timeline.times(row), key=lambda moment: abs(moment - time))
         return edge if abs(edge - time) <= near else time
 
+    @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.setFocus(Qt.FocusReason.MouseFocusReason)
         if event.position().x() < GUTTER:
@@ -205,6 +208,7 @@ class TimelineCanvas(Painted):
             self._dragging = "pan"
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         before, self._pointer = self._pointer, event.position()
         if self._press is not None and self._dragging == "pan" and before is not None:
@@ -229,6 +233,7 @@ class TimelineCanvas(Painted):
             text = hover_text(self.state.timeline, self.row_at(self._pointer), time, self.rows.counter_at(y))
             self.state.hovered.emit(text)
 
+    @guarded
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         press, dragged = self._press, self._dragging
         self._press, self._dragging = None, ""
@@ -243,6 +248,7 @@ class TimelineCanvas(Painted):
         if row is None:
             self.state.select(None)
 
+    @guarded
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         row = self.row_at(event.position())
         if row is not None and self.state.timeline is not None:
@@ -250,16 +256,19 @@ class TimelineCanvas(Painted):
             room = max(end - start, 1.0) * 0.1
             self.state.look(self.state.axis.to(start - room, end + room))
 
+    @guarded
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self._by_keyboard = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
         self.update()
 
+    @guarded
     def leaveEvent(self, _event: object) -> None:
         self._pointer = None
         self.state.hovered.emit("")
         self.update()
 
+    @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         delta, sideways = event.angleDelta().y(), event.angleDelta().x()
         notches = (delta or sideways) / 120
@@ -280,6 +289,7 @@ class TimelineCanvas(Painted):
             return self._time(self._pointer.x())
         return (self.state.axis.start + self.state.axis.end) / 2
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, state = Qt.Key(event.key()), self.state
         plain = not event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier)

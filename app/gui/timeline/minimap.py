@@ -6,6 +6,7 @@ from PySide6.QtGui import QImage, QMouseEvent, QPainter, QWheelEvent
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.state import TimelineState
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.timeline_axis import Axis
@@ -110,14 +111,17 @@ class Minimap(Painted):
         half = self._state.axis.length / 2
         self._state.look(self._state.axis.to(centre - half, centre + half))
 
+    @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
             self._go(event.position().x())
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._go(event.position().x())
 
+    @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         axis = self._state.axis
         centre = (axis.start + axis.end) / 2

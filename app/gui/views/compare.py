@@ -16,6 +16,7 @@ from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.compare_card import CompareCard
 from gptscope.app.gui.widgets.basics import ElidedLabel, Panel, ThemedIcons, button, label, set_text
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.viewmodels.comparison import LETTERS, NOTHING
 from gptscope.app.viewmodels.help_texts import help_for
@@ -139,6 +140,7 @@ class CompareView(QWidget):
         self.table = TableView(self._theme, "Figures", row_height=24)
         self.figures.body.addWidget(self.table, 1)
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange(narrow=self.width() < NARROW)

@@ -197,24 +197,29 @@ class CompareCard(QFrame):
             repolish(self)
             repolish(self._badge)
 
+    @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.setFocus(Qt.FocusReason.MouseFocusReason)
         self.chosen.emit()
         event.accept()
 
+    @guarded
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
         self.opened.emit()
 
+    @guarded
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.chosen.emit()
         self.update()
 
+    @guarded
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self.update()
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
         if step:

@@ -18,6 +18,7 @@ from gptscope.app.gui.widgets.basics import Panel, ThemedIcons, set_text
 from gptscope.app.gui.widgets.event_list import EventList
 from gptscope.app.gui.widgets.evidence_strip import EvidenceStrip
 from gptscope.app.gui.widgets.failure_strip import FailureStrip
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.metric_card import MetricCard
 from gptscope.app.gui.widgets.phase_strip import PhaseStrip
 from gptscope.app.viewmodels import formatting as fmt
@@ -116,6 +117,7 @@ class LiveView(QScrollArea):
 
     # ---------------------------------------------------------------------------------------------- layout
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange(narrow=self.viewport().width() < NARROW)

@@ -17,6 +17,7 @@ from gptscope.app.gui.views.quality_mix import MixPanel
 from gptscope.app.gui.views.quality_text import DivergencePanel
 from gptscope.app.gui.widgets.basics import ElidedLabel, Panel, ThemedIcons, button, label, repolish, set_text
 from gptscope.app.gui.widgets.choice_combo import ChoiceCombo
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.quality_card import QualityCardView
 from gptscope.app.gui.widgets.segmented import Segment
 from gptscope.app.viewmodels import quality_mix
@@ -150,6 +151,7 @@ class QualityView(QWidget):
             (self.scales, self.scales, 250),
         )
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()

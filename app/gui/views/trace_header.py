@@ -5,6 +5,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QProgressBar, QWidget
 
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, set_text
+from gptscope.app.gui.widgets.guarded import guarded
 
 
 class SearchField(QLineEdit):
@@ -13,6 +14,7 @@ class SearchField(QLineEdit):
     stepped = Signal(int)
     left = Signal()
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.stepped.emit(-1 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollA
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.state import TimelineState
 from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, rule, set_text
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import category_title
@@ -40,6 +41,7 @@ class ShareBar(Painted):
         self._sums = sums
         self.update()
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(200, 10)
 

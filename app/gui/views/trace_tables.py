@@ -9,6 +9,7 @@ from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.trace_diff import TraceDiffPage
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.tab_bar import TabBar
 from gptscope.app.viewmodels.tables import Table
 from gptscope.app.viewmodels.trace_tables import TABLES
@@ -27,6 +28,7 @@ class ManyTabs(TabBar):
         self.setUsesScrollButtons(True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
 
+    @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
         return QSize(160, self.sizeHint().height())
 

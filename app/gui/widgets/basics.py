@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 
 Tone = Literal["", "good", "bad", "warn", "link"]
 
@@ -53,6 +53,7 @@ class ElidedLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(24)
 
+    @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
         return QSize(24, super().minimumSizeHint().height())
 
@@ -64,6 +65,7 @@ class ElidedLabel(QLabel):
         painter.setPen(self.palette().color(self.foregroundRole()))
         painter.drawText(self.rect(), int(self.alignment()), text)
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         cut = QFontMetrics(self.font()).horizontalAdvance(self.text()) > self.width()

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QStandardItemModel, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy
 
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.segmented import Segment
 
 
@@ -54,6 +55,7 @@ class ChoiceCombo(QComboBox):
             self.setToolTip(self._shown[index].reason or self._shown[index].tip)
             self.setAccessibleDescription(self._shown[index].reason or self._shown[index].tip)
 
+    @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scrolling the dock must not change what the pointer happens to pass."""
         event.ignore()

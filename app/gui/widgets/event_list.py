@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded
+from gptscope.app.gui.widgets.guarded import NOTHING, guarded, guarded_as
 from gptscope.app.viewmodels.experiment_view import Event
 from gptscope.app.viewmodels.scales import clock
 
@@ -27,9 +27,11 @@ class EventModel(QAbstractListModel):
         self._events = events[::-1]
         self.endResetModel()
 
+    @guarded_as(0)
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 (Qt's signature)
         return 0 if parent.isValid() else len(self._events)
 
+    @guarded_as(NOTHING)
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if not index.isValid():
             return None
@@ -48,6 +50,7 @@ class _EventDelegate(QStyledItemDelegate):
         super().__init__()
         self._theme = theme
 
+    @guarded_as(QSize())
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return QSize(100, _ROW)
 
@@ -93,6 +96,7 @@ class EventList(QListView):
         self.setAccessibleName("Events")
         theme.changed.connect(self.viewport().update)
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(240, 96)
 

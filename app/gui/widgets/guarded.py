@@ -1,24 +1,36 @@
-"""Keeps an error in what Qt calls while it paints from ending the program."""
+"""Keeps an error in what Qt calls (painting, events, size hints, models) from ending the program."""
 
 import functools
 import logging
 import traceback
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 logger = logging.getLogger(__name__)
-_Paint = TypeVar("_Paint", bound=Callable[..., None])
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+NOTHING: object = None
+"""What an item model answers for a role that it does not have."""
 
 
-def guarded(paint: _Paint) -> _Paint:
-    """For every `paintEvent`, and `paint` of a delegate: an exception that left it would crash Qt, so it is logged."""
+def guarded(method: Callable[_Given, None]) -> Callable[_Given, None]:
+    """For every override of a Qt method that answers nothing: an error that left it could crash Qt, so it is logged."""
+    return guarded_as(None)(method)
 
-    @functools.wraps(paint)
-    def painted(self: object, *given: Any, **named: Any) -> None:
-        try:
-            paint(self, *given, **named)
-        except Exception as error:
-            logger.exception("%s could not be drawn", type(self).__name__)
-            traceback.clear_frames(error.__traceback__)  # a painter in one of them would go on painting
 
-    return cast("_Paint", painted)
+def guarded_as(instead: _Answer) -> Callable[[Callable[_Given, _Answer]], Callable[_Given, _Answer]]:
+    """Like `guarded` for methods whose answer Qt needs; `instead` is the answer after an error."""
+
+    def guard(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
+        @functools.wraps(method)
+        def called(*given: _Given.args, **named: _Given.kwargs) -> _Answer:
+            try:
+                return method(*given, **named)
+            except Exception as error:
+                logger.exception("%s.%s failed", type(given[0]).__name__, method.__name__)
+                traceback.clear_frames(error.__traceback__)  # a painter in one of them would go on painting
+                return instead
+
+        return called
+
+    return guard

@@ -8,6 +8,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 
 _TICKS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 20.0, 50.0, 100.0)
@@ -27,6 +28,7 @@ class IntervalAxis(Painted):
         self.setMaximumWidth(_WIDEST)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(180, _HEIGHT)
 

@@ -1,13 +1,10 @@
 """Base of every widget that paints itself: an error while painting is logged, never thrown into Qt."""
 
-import logging
-
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from gptscope.app.gui.theme import Theme
-
-logger = logging.getLogger(__name__)
+from gptscope.app.gui.widgets.guarded import guarded
 
 
 class Painted(QWidget):
@@ -22,11 +19,10 @@ class Painted(QWidget):
         """Draw the widget."""
         raise NotImplementedError
 
+    @guarded
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         try:
             self.paint(painter)
-        except Exception:
-            logger.exception("%s could not be drawn", type(self).__name__)
         finally:
             painter.end()

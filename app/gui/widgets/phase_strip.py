@@ -5,6 +5,7 @@ from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.phases import PhaseCell, Strip
 
@@ -22,6 +23,7 @@ class PhaseStrip(Painted):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Progress")
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(600, _HEIGHT)
 

@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded
+from gptscope.app.gui.widgets.guarded import NOTHING, guarded, guarded_as
 from gptscope.app.viewmodels.quality_text import LOOKS, PromptLine
 
 Index = QModelIndex | QPersistentModelIndex
@@ -26,9 +26,11 @@ class PromptModel(QAbstractListModel):
         self.lines = lines
         self.endResetModel()
 
+    @guarded_as(0)
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 (Qt's signature)
         return 0 if parent.isValid() else len(self.lines)
 
+    @guarded_as(NOTHING)
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if not index.isValid():
             return None
@@ -47,6 +49,7 @@ class _PromptDelegate(QStyledItemDelegate):
         super().__init__()
         self._theme = theme
 
+    @guarded_as(QSize())
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return QSize(100, _ROW)
 

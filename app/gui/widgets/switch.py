@@ -5,7 +5,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 
 _TRACK_W, _TRACK_H, _HEIGHT, _GAP = 27.0, 15.0, 24, 36
 
@@ -36,9 +36,11 @@ class Switch(QAbstractButton):
         """True while the accent dot is shown."""
         return self._differs
 
+    @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(_GAP + self.fontMetrics().horizontalAdvance(self.text()) + 18, _HEIGHT)
 
+    @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
         return QSize(_GAP + 40, _HEIGHT)
 
