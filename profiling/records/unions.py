@@ -1,0 +1,100 @@
+"""The three unions that frames are decoded as."""
+
+from gptscope.profiling.records.machine import Capabilities, Peaks
+from gptscope.profiling.records.model import Compiled, ModelFetched, ModelInspected, ModelLoaded
+from gptscope.profiling.records.profile import EvidenceReport, Profile, TraceChunk
+from gptscope.profiling.records.progress import (
+    Bye,
+    ExperimentFinished,
+    ExperimentStarted,
+    Failure,
+    Hello,
+    Notice,
+    Progress,
+    RunFinished,
+    RunStarted,
+)
+from gptscope.profiling.records.quality import LayerErrors, Quality, ScaleHistory
+from gptscope.profiling.records.requests import (
+    AskCapabilities,
+    Cancel,
+    FetchModel,
+    InspectModel,
+    MeasurePeaks,
+    Shutdown,
+    StartExperiment,
+)
+from gptscope.profiling.records.steps import GeneratedText, MemoryPeak, SliceDone, StepSamples
+from gptscope.profiling.records.telemetry import Telemetry
+from gptscope.profiling.records.tuning import Calibrate, Calibrated, FineTune, FineTuned
+from gptscope.profiling.records.worker import (
+    CommandDone,
+    EvaluateWindow,
+    ForcedGaps,
+    ForceTokens,
+    GreedyPrompt,
+    GreedyTokens,
+    Leave,
+    LoadVariant,
+    Logits,
+    MapLayers,
+    RecordProfile,
+    RunSlice,
+    WarmUp,
+)
+
+Record = (
+    Hello
+    | Capabilities
+    | ExperimentStarted
+    | RunStarted
+    | Progress
+    | Notice
+    | ModelLoaded
+    | Compiled
+    | StepSamples
+    | GeneratedText
+    | SliceDone
+    | MemoryPeak
+    | Telemetry
+    | Profile
+    | EvidenceReport
+    | TraceChunk
+    | Peaks
+    | Quality
+    | LayerErrors
+    | ScaleHistory
+    | Failure
+    | RunFinished
+    | ExperimentFinished
+    | ModelInspected
+    | ModelFetched
+    | FineTuned
+    | Calibrated
+    | Bye
+)
+
+
+Command = (
+    StartExperiment
+    | Cancel
+    | AskCapabilities
+    | MeasurePeaks
+    | InspectModel
+    | FetchModel
+    | FineTune
+    | Calibrate
+    | Shutdown
+    | LoadVariant
+    | WarmUp
+    | RunSlice
+    | RecordProfile
+    | EvaluateWindow
+    | GreedyPrompt
+    | ForceTokens
+    | MapLayers
+    | Leave
+)
+
+
+WorkerRecord = Record | CommandDone | Logits | GreedyTokens | ForcedGaps
