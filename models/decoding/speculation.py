@@ -11,6 +11,9 @@ from typing import ClassVar, Protocol
 
 from gptscope.models.levers import Evidence, Lever, LeverContext, LeverOption, OptionValue, ProfileFacts, WorkloadKind
 
+DRAFT_TIME_SHARE = "draft_time_share"
+"""Counter: of all kernel time, how much a draft model took, 0 to 1."""
+
 
 class Drafter(Protocol):
     """Guesses how a text goes on."""
@@ -62,9 +65,11 @@ class Speculation(Lever):
             return self.not_shown(f"No token was guessed in {steps:.0f} steps ({how}): no effect.")
         if not accepted:
             return self.not_shown(f"None of {drafted:.0f} guessed tokens was accepted ({how}): no effect.")
+        share = facts.counters.get(DRAFT_TIME_SHARE)
+        took = "" if share is None else f" Guessing took {share:.0%} of the kernel time."
         return self.shown(
             f"{accepted:.0f} of {drafted:.0f} guessed tokens were accepted ({accepted / drafted:.0%}): "
-            f"{1 + accepted / steps:.2f} tokens per step."
+            f"{1 + accepted / steps:.2f} tokens per step.{took}"
         )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from gptscope.profiling.records import KernelRow, Profile
+from gptscope.profiling.trace.names import of_draft
 
 GAPS, UNATTRIBUTED = "launch gaps", "unattributed"
 _LAYER = re.compile(r"^(?:\w+\.)*?(?:blocks|layers|h)\.(?:\*|\d+)\.?")
@@ -33,7 +34,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
 """Module path without its layer -> the group that stays the same when a fusion renames or merges modules."""
 _ATTENTION: dict[str, str] = {"elementwise": "rope", "GEMM": "qkv"}
 """Work that lies directly in the attention module, by category; the rest is "attention, KV"."""
-_BLOCK, _OUTSIDE = "norms, residual", "outside the model"
+_BLOCK, _OUTSIDE, _DRAFT = "norms, residual", "outside the model", "draft model"
 
 
 class WaterfallRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +73,8 @@ def by_module(row: KernelRow) -> str:
         return "optimizer"
     if not row.module:
         return _OUTSIDE
+    if of_draft(row.module):
+        return _DRAFT
     inner = _LAYER.sub("", row.module)
     if not inner:
         return _BLOCK

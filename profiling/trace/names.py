@@ -25,6 +25,8 @@ TYPE_NAMES: dict[str, str] = {
     "bool": "bool",
 }
 """The profiler's type name -> ours."""
+DRAFT_SCOPE = "draft"
+"""Module path of the smaller model that guesses (speculative decoding); its parts lie below."""
 _INNER = re.compile(r"CUDAFunctor_(?:On\w+_)?(\w+)|(\w+?)Functor<|(\w+?)_kernel_cuda|(\w+?)_?[kK]ernel_?[iI]mpl\b")
 _SAYS_NOTHING = frozenset({"Binary", "Unary", "AUnary", "BUnary", "gpu", "void", "Out"})
 _LISTED = re.compile(r"((?:cutlass_(?:\d|tensorop|simt)|sm\d+_xmma_|nvjet_|Cijk_|ampere_|volta_)\w+)")
@@ -38,12 +40,18 @@ def collapse_layers(module: str) -> str:
     return _NUMBERED_CLASS.sub(r"\1", _LAYER.sub(r"\1.*", module))
 
 
+def of_draft(module: str) -> bool:
+    """Whether a module is the smaller model that guesses, or lies in it."""
+    return module == DRAFT_SCOPE or module.startswith(f"{DRAFT_SCOPE}.")
+
+
 def module_tail(module: str) -> str:
     """The part of a module path that a person names it by: `blocks.*.mlp.down` -> `mlp.down`."""
+    whose = f"{DRAFT_SCOPE} " if of_draft(module) else ""
     _, star, rest = module.partition(".*")
     if not star:
         return module
-    return rest.removeprefix(".") or "block"
+    return whose + (rest.removeprefix(".") or "block")
 
 
 def type_name(profiler_type: str) -> str:

@@ -4,12 +4,15 @@ import errno
 import itertools
 import shutil
 import statistics
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch.autograd.profiler import profile, record_function
 
+from gptscope.models.prepare import PreparedModel
+from gptscope.profiling.trace.names import DRAFT_SCOPE
 from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.scopes import module_scopes
 from gptscope.profiling.worker.steps import Workbench
@@ -78,6 +81,7 @@ def _run(bench: Workbench, steps: int, reporter: StepReporter | None) -> profile
     # torch.profiler.profile, the wrapper around this class, would import the compiler at its start (two seconds).
     with (
         module_scopes(bench.prepared.model),
+        _draft_scopes(bench.prepared.draft),
         profile(use_device="cuda" if on_gpu else None, record_shapes=True) as recorded,
     ):
         for number in range(steps):
@@ -95,6 +99,11 @@ def _run(bench: Workbench, steps: int, reporter: StepReporter | None) -> profile
             contexts = list(itertools.accumulate(growth, initial=context))
         reporter.report(bench.kind, watch, tokens=tokens, contexts=contexts)
     return recorded
+
+
+def _draft_scopes(draft: PreparedModel | None) -> AbstractContextManager[None]:
+    """Scopes of the model that guesses, so that its kernels are told apart from those of the measured model."""
+    return nullcontext() if draft is None else module_scopes(draft.model, DRAFT_SCOPE)
 
 
 def _count_events(recorded: profile) -> int:

@@ -4,11 +4,13 @@ import errno
 import zlib
 from pathlib import Path
 
+from gptscope.models.decoding.speculation import DRAFT_TIME_SHARE
 from gptscope.models.levers import KernelFact, ProfileFacts
 from gptscope.models.prepare import PreparedModel
 from gptscope.profiling.channel import MAX_PAYLOAD_BYTES
 from gptscope.profiling.records import EvidenceItem, EvidenceReport, KernelRow, Profile, TraceChunk
 from gptscope.profiling.trace import Trace, kernel_table, open_trace, operator_table, profiled_time
+from gptscope.profiling.trace.names import of_draft
 from gptscope.profiling.worker.capture import Recording
 from gptscope.profiling.worker.output import Output
 
@@ -47,7 +49,7 @@ def _check_complete(trace: Trace, path: Path) -> None:
 
 
 def evidence_record(prepared: PreparedModel, profile: Profile, steps: int, run_id: str) -> EvidenceReport:
-    """What the profile says about every lever that is on.
+    """What the profile says about every lever that is on. A draft model's kernels say nothing about them.
 
     Args:
         prepared: The model with its levers.
@@ -55,13 +57,16 @@ def evidence_record(prepared: PreparedModel, profile: Profile, steps: int, run_i
         steps: Forward passes that were recorded; fewer than tokens where guesses were accepted.
         run_id: The run.
     """
+    counters = prepared.counters()
+    if prepared.draft is not None:
+        counters[DRAFT_TIME_SHARE] = sum(row.share for row in profile.kernels if of_draft(row.module))
     facts = ProfileFacts(
-        kernels=[_fact(row) for row in profile.kernels],
+        kernels=[_fact(row) for row in profile.kernels if not of_draft(row.module)],
         steps=steps,
         n_layer=prepared.config.n_layer,
         workload=prepared.context.workload,
         device=profile.device,
-        counters=prepared.counters(),
+        counters=counters,
     )
     items = [
         EvidenceItem(lever=one.lever, in_effect=one.in_effect, sentence=one.sentence)

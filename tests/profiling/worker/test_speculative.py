@@ -1,10 +1,16 @@
 """The decode workloads with guessed tokens: every token counted once, guesses reported."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from gptscope.models.decoding.session import DecodeSession
+from gptscope.models.gpt import GPT, init_weights
+from gptscope.models.levers import LeverContext
+from gptscope.models.prepare import prepare
 from gptscope.profiling.experiment import Workload
+from gptscope.profiling.metrics.waterfall import by_module
 from gptscope.profiling.records import GeneratedText, StepSamples
 from gptscope.profiling.worker import capture, profile_report
 from gptscope.profiling.worker.benches import make_bench
@@ -15,6 +21,8 @@ from gptscope.profiling.worker.speculative import SpeculativeBench
 from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource
 
 PROMPT_1L = torch.tensor([list(b"abcabcabcabc")])
+OPTIONS = {"draft-model": {"model": "preset:tiny"}}
+FP32_BASE = {"base": "fp32"}
 
 
 def bench(kit, *, new_tokens=20, stream=None) -> SpeculativeBench:
@@ -67,6 +75,62 @@ def test_a_profile_is_per_token_and_its_evidence_counts_the_guesses(kit, tmp_pat
     said = {item.lever: item for item in report.items}
     assert said["prompt-lookup"].in_effect
     assert said["dynamic"].in_effect  # guesses are no sign of a cache that does not work
+
+
+def profiled(one, kit, folder, steps=4):
+    """The profile of some steps, and evidence by lever."""
+    one.prepared.reset_counters()
+    recording = capture.record(one, steps, folder, StepReporter(kit.collected(), "r", "profile"))
+    profile = profile_report.profile_record(recording, 1.0, "r")
+    report = profile_report.evidence_record(one.prepared, profile, recording.steps, "r")
+    return profile, {item.lever: item for item in report.items}
+
+
+def with_draft(kit, precision) -> SpeculativeBench:
+    context = LeverContext(
+        machine=kit.machine,
+        config=kit.tiny,
+        workload="decode",
+        precision=precision,
+        fusions=frozenset({"qkv", "mlp", "norm"}),
+        speculation="draft-model",
+        options=OPTIONS,
+    )
+    model, draft = GPT(kit.tiny).eval(), GPT(kit.tiny).eval()
+    init_weights(model, 5)
+    init_weights(draft, 5)
+    prepared = prepare(model, context, torch.device("cpu"), draft=draft)
+    made = make_bench(prepared, Workload(new_tokens=20), TokenSource(None, 256, 3), PROMPT_1L, None)
+    assert isinstance(made, SpeculativeBench)
+    return made
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8-dynamic"])
+def test_a_draft_models_kernels_are_no_evidence_for_the_measured_model(precision, kit, tmp_path):
+    levers = ("qkv", "mlp", "norm")
+    plain = make_bench(
+        kit.prepared(precision=precision, fusions=levers), Workload(new_tokens=20), TokenSource(None, 256, 3),
+        PROMPT_1L, None,
+    )  # fmt: skip
+    _, alone = profiled(plain, kit, tmp_path)
+    profile, beside = profiled(with_draft(kit, precision), kit, tmp_path)
+    for lever in (precision, *levers):
+        assert beside[lever] == alone[lever]
+        assert beside[lever].in_effect
+    share = sum(row.share for row in profile.kernels if by_module(row) == "draft model")
+    assert 0.3 < share < 1.0  # the same model again, several times per step
+    assert f"Guessing took {share:.0%} of the kernel time." in beside["draft-model"].sentence
+    products = [row for row in profile.kernels if row.module == "draft.blocks.*.mlp.down" and row.category == "GEMM"]
+    assert products[0].label.startswith("draft mlp.down, ")
+
+
+def test_a_model_that_was_never_quantized_is_caught_beside_a_draft_that_was(kit, tmp_path):
+    one = with_draft(kit, "fp32")
+    claimed = replace(one.prepared.context, precision="int8-dynamic", options=OPTIONS | {"int8-dynamic": FP32_BASE})
+    one.prepared.context, one.prepared.draft = claimed, with_draft(kit, "int8-dynamic").prepared.draft
+    _, found = profiled(one, kit, tmp_path)
+    assert found["int8-dynamic"].in_effect is False
+    assert "Per step 0 INT8 products" in found["int8-dynamic"].sentence
 
 
 def test_a_draft_model_that_splits_text_otherwise_is_refused(kit):
