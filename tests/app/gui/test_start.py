@@ -27,7 +27,7 @@ early = []
 begin = window._after_first_paint
 def watched():
     early.extend(["painted" if window._painted else "not painted"])
-    early.extend(m for m in sys.modules if m in ("numpy", "pyqtgraph"))
+    early.extend(m for m in sys.modules if m == "numpy")
     begin()
 window._after_first_paint = watched
 window.ready.connect(lambda: QTimer.singleShot(0, app.quit))
