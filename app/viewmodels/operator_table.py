@@ -1,13 +1,12 @@
 """The operator table of a profile beside the baseline's, and which operator belongs to which kernel."""
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.charts.kernel_times import category_title, per_unit
+from gptscope.app.viewmodels.charts.kernel_times import per_unit
 from gptscope.app.viewmodels.kernel_match import row_key
-from gptscope.app.viewmodels.tables import Column, Floats, Table, calls_text
+from gptscope.app.viewmodels.tables import Column, Table, calls_text
+from gptscope.app.viewmodels.trace_columns import bar, categories, floats, numbers, text
 from gptscope.profiling.records import KernelRow, OperatorRow, Profile
 
 NO_PROFILE = "Operators appear here after a profiled run: press Run, or reopen one from History."
@@ -76,41 +75,30 @@ def operator_table(profile: Profile | None, baseline: Profile | None, kind: str)
     if not rows and profile.device != "cpu":
         return Table(columns=_headings(unit), rows=0, empty="This run was recorded before operators were kept apart.")
     steps = max(profile.steps, 1)
-    names = [row.name.removeprefix("aten::") for row in rows]
-    calls = _floats([row.calls / steps for row in rows])
-    self_ms = _floats([row.self_time_us / 1e3 / steps for row in rows])
-    total_ms = _floats([row.total_time_us / 1e3 / steps for row in rows])
-    mean_us = _floats([row.self_time_us / max(row.calls, 1) for row in rows])
+    calls = floats([row.calls / steps for row in rows])
+    self_ms = floats([row.self_time_us / 1e3 / steps for row in rows])
+    total_ms = [row.total_time_us / 1e3 / steps for row in rows]
+    mean_us = [row.self_time_us / max(row.calls, 1) for row in rows]
     share = self_ms / self_ms.sum() if self_ms.sum() > 0 else self_ms
-    modules = [_module_text(row) for row in rows]
-    columns = [
-        Column(title="Operator", values=names, text=lambda i: names[i], width=200, stretch=True),
-        Column(
-            title="Category",
-            values=[category_title(row.category) for row in rows],
-            text=lambda i: category_title(rows[i].category),
-            width=92,
-        ),
-        _numbers("Calls", calls, 56, f"Calls per {unit}", text=calls_text),
-        _numbers("Self ms", self_ms, 76, f"Without the operators inside it, per {unit}, on the CPU", strong=True),
-        _numbers("Total ms", total_ms, 76, f"With everything inside it, per {unit}, on the CPU"),
-        Column(title="Share of self", values=share, text=lambda i: fmt.percent(float(share[i])), look="bar", width=140),
-        _numbers("Mean µs", mean_us, 70, "Self time per call"),
-    ]
-    if profile.device != "cpu":
-        columns += _device_columns(rows, steps, unit)
-    if baseline is not None:
-        base_ms = _baseline_ms(rows, baseline)
-        columns.append(_numbers("Base self ms", base_ms, 92, "Self time of the same operator in the baseline"))
-    columns += [
-        Column(title="Module", values=modules, text=lambda i: modules[i], width=170),
-        Column(title="Shapes", values=[r.input_shapes for r in rows], text=lambda i: rows[i].input_shapes, width=230),
-    ]
+    without, within = "Without the operators inside it", "With everything inside it"
+    columns = (
+        text("Operator", [row.name.removeprefix("aten::") for row in rows], width=200, stretch=True),
+        categories([row.category for row in rows], width=92),
+        numbers("Calls", calls, shown=calls_text, width=56, tip=f"Calls per {unit}"),
+        numbers("Self ms", self_ms, strong=True, tip=f"{without}, per {unit}, on the CPU"),
+        numbers("Total ms", total_ms, tip=f"{within}, per {unit}, on the CPU"),
+        bar("Share of self", share),
+        numbers("Mean µs", mean_us, width=70, tip="Self time per call"),
+        *(_device_columns(rows, steps, unit) if profile.device != "cpu" else ()),
+        *(_baseline_columns(rows, baseline) if baseline is not None else ()),
+        text("Module", [_module_text(row) for row in rows], width=170),
+        text("Shapes", [row.input_shapes for row in rows], width=230, missing=""),
+    )
     footer = [""] * len(columns)
     footer[0] = f"{fmt.count(len(rows))} operators, {profile.steps} profiled {unit}s"
     footer[2], footer[3], footer[5] = calls_text(float(calls.sum())), fmt.number(float(self_ms.sum())), "100 %"
     return Table(
-        columns=tuple(columns),
+        columns=columns,
         rows=len(rows),
         categories=[row.category for row in rows],
         keys=[operator_key(row) for row in rows],
@@ -121,36 +109,21 @@ def operator_table(profile: Profile | None, baseline: Profile | None, kind: str)
     )
 
 
-def _device_columns(rows: Sequence[OperatorRow], steps: int, unit: str) -> list[Column]:
-    own = _floats([_ms(row.device_self_time_us, steps) for row in rows])
-    inside = _floats([_ms(row.device_total_time_us, steps) for row in rows])
-    return [
-        _numbers("GPU self ms", own, 88, f"Kernels that it launched itself, per {unit}"),
-        _numbers("GPU total ms", inside, 92, f"Kernels launched inside it, per {unit}"),
-    ]
-
-
-def _numbers(
-    title: str,
-    values: Floats,
-    width: int,
-    tip: str,
-    *,
-    strong: bool = False,
-    text: Callable[[float], str] = fmt.number,
-) -> Column:
-    return Column(
-        title=title,
-        values=values,
-        text=lambda i: text(float(values[i])),
-        look="number",
-        width=width,
-        tip=tip,
-        strong=strong,
+def _device_columns(rows: Sequence[OperatorRow], steps: int, unit: str) -> tuple[Column, ...]:
+    own = [_ms(row.device_self_time_us, steps) for row in rows]
+    inside = [_ms(row.device_total_time_us, steps) for row in rows]
+    return (
+        numbers("GPU self ms", own, width=88, tip=f"Kernels that it launched itself, per {unit}"),
+        numbers("GPU total ms", inside, width=92, tip=f"Kernels launched inside it, per {unit}"),
     )
 
 
-def _baseline_ms(rows: Sequence[OperatorRow], baseline: Profile) -> Floats:
+def _baseline_columns(rows: Sequence[OperatorRow], baseline: Profile) -> tuple[Column, ...]:
+    base_ms = _baseline_ms(rows, baseline)
+    return (numbers("Base self ms", base_ms, width=92, tip="Self time of the same operator in the baseline"),)
+
+
+def _baseline_ms(rows: Sequence[OperatorRow], baseline: Profile) -> list[float | None]:
     """Self time of the same operator on the same shapes, else, where its name is there once, by name."""
     steps = max(baseline.steps, 1)
     theirs = operator_rows(baseline)
@@ -161,11 +134,7 @@ def _baseline_ms(rows: Sequence[OperatorRow], baseline: Profile) -> Floats:
     uses: dict[str, int] = {}
     for row in rows:
         uses[row.name] = uses.get(row.name, 0) + 1
-    found = []
-    for row in rows:
-        known = by_name.get(row.name) if uses[row.name] == 1 else exact.get(operator_key(row))
-        found.append(np.nan if known is None else known)
-    return _floats(found)
+    return [by_name.get(row.name) if uses[row.name] == 1 else exact.get(operator_key(row)) for row in rows]
 
 
 def _module_text(row: OperatorRow) -> str:
@@ -178,9 +147,5 @@ def _headings(unit: str) -> tuple[Column, ...]:
     return tuple(Column(title=title, values=(), text=lambda _i: "", width=120) for title in titles)
 
 
-def _ms(time_us: float | None, steps: int) -> float:
-    return np.nan if time_us is None else time_us / 1e3 / steps
-
-
-def _floats(values: Sequence[float]) -> Floats:
-    return np.asarray(values, dtype=np.float64)
+def _ms(time_us: float | None, steps: int) -> float | None:
+    return None if time_us is None else time_us / 1e3 / steps

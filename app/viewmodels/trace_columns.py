@@ -1,4 +1,4 @@
-"""Columns of the tables of a trace: times in one unit per column, unknown numbers as n/a."""
+"""Columns of tables: numbers in one unit per column, what is unknown as n/a."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,38 +9,65 @@ from gptscope.app.viewmodels.charts.kernel_times import category_title
 from gptscope.app.viewmodels.tables import Column, Floats, Table
 
 NS_PER_MS, NS_PER_US = 1e6, 1e3
+Numbers = Sequence[float | int | None] | Floats
+"""Of one column; None and NaN are unknown."""
 
 
-def floats(values: Sequence[float | int | None]) -> Floats:
+def many(count: int, one: str, several: str = "") -> str:
+    """`1 step`, `3 steps`."""
+    return f"{fmt.count(count)} {one if count == 1 else several or one + 's'}"
+
+
+def floats(values: Numbers) -> Floats:
     """Numbers to sort by; None is unknown."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def text(title: str, values: Sequence[str], *, width: int = 120, stretch: bool = False, tip: str = "") -> Column:
-    """Words."""
-    return Column(title=title, values=values, text=lambda i: values[i] or "n/a", width=width, stretch=stretch, tip=tip)
+def text(
+    title: str,
+    values: Sequence[str],
+    *,
+    width: int = 120,
+    stretch: bool = False,
+    strong: bool = False,
+    tip: str = "",
+    missing: str = "n/a",
+) -> Column:
+    """Words; `missing` stands in empty cells."""
+    return Column(
+        title=title,
+        values=values,
+        text=lambda i: values[i] or missing,
+        width=width,
+        stretch=stretch,
+        strong=strong,
+        tip=tip,
+    )
 
 
 def numbers(
     title: str,
-    values: Sequence[float | int | None],
+    values: Numbers,
     *,
     scale: float = 1.0,
     width: int = 76,
     strong: bool = False,
     tip: str = "",
     shown: Callable[[float], str] = fmt.number,
+    tone: Callable[[float], str] | None = None,
+    missing: str = "n/a",
 ) -> Column:
-    """Numbers, divided by the unit's size."""
+    """Numbers, divided by the unit's size; `missing` stands for unknown ones."""
     scaled = floats(values) / scale
     return Column(
         title=title,
         values=scaled,
-        text=lambda i: "n/a" if np.isnan(scaled[i]) else shown(float(scaled[i])),
+        text=lambda i: missing if np.isnan(scaled[i]) else shown(float(scaled[i])),
         look="number",
         width=width,
         strong=strong,
         tip=tip,
+        tone=None if tone is None else lambda i: tone(float(scaled[i])),
     )
 
 
@@ -49,12 +76,23 @@ def counts(title: str, values: Sequence[int], *, width: int = 64, tip: str = "")
     return numbers(title, values, width=width, tip=tip, shown=lambda value: fmt.count(round(value)))
 
 
-def percents(title: str, values: Sequence[float | None], *, width: int = 70, tip: str = "") -> Column:
+def percents(title: str, values: Numbers, *, width: int = 70, tip: str = "") -> Column:
     """Shares as percent."""
     return numbers(title, values, width=width, tip=tip, shown=fmt.percent)
 
 
-def bar(title: str, shares: Sequence[float], *, width: int = 140, tip: str = "") -> Column:
+def speedups(title: str, values: Numbers, *, width: int = 72, tip: str = "", missing: str = "n/a") -> Column:
+    """Ratios to a baseline; what is at least 2 % faster is good, slower bad."""
+    return numbers(title, values, width=width, tip=tip, shown=fmt.ratio, tone=_speedup_tone, missing=missing)
+
+
+def _speedup_tone(speedup: float) -> str:
+    if not np.isfinite(speedup) or abs(speedup - 1) < 0.02:
+        return ""
+    return "good" if speedup > 1 else "bad"
+
+
+def bar(title: str, shares: Numbers, *, width: int = 140, tip: str = "") -> Column:
     """Shares as bars."""
     values = floats(shares)
     return Column(
@@ -62,9 +100,9 @@ def bar(title: str, shares: Sequence[float], *, width: int = 140, tip: str = "")
     )
 
 
-def categories(values: Sequence[str]) -> Column:
+def categories(values: Sequence[str], *, width: int = 96) -> Column:
     """Kinds of work."""
-    return text("Category", [category_title(value) for value in values], width=96)
+    return text("Category", [category_title(value) for value in values], width=width)
 
 
 def table(
