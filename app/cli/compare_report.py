@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from gptscope.app.cli.compare_table import LETTERS, print_table
+from gptscope.app.cli.compare_table import print_table
 from gptscope.app.cli.console import Console, Style
 from gptscope.app.cli.quality_figures import quality_pairs
 from gptscope.app.cli.run_report import accumulate, model_line, print_evidence, workload_line
 from gptscope.app.cli.verdicts import judge_all, quality_of
 from gptscope.app.cli.waterfall_table import print_waterfalls
 from gptscope.app.viewmodels import formatting as f
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import flat_options
 from gptscope.profiling.metrics.payoff import payoff
 from gptscope.profiling.metrics.run_summary import RunSummary
@@ -33,18 +34,19 @@ def print_comparison(console: Console, records: Sequence[Record], run_ids: Seque
     runs = [accumulate(records, run_id) for run_id in run_ids]
     summaries = [run.summary(final=True) for run in runs]
     verdicts = judge_all(records, run_ids[1:])
-    for letter, verdict, summary in zip(LETTERS[1:], verdicts, summaries[1:], strict=False):
-        _print_verdict(console, letter, verdict, summary, summaries[0])
+    names = short_names(len(runs))
+    for name, verdict, summary in zip(names[1:], verdicts, summaries[1:], strict=True):
+        _print_verdict(console, name, verdict, summary, summaries[0])
         if (won_back := payoff(summaries[0], summary, verdict.speedup)) is not None:
             console.line(f"  {won_back.sentence}")
         print_ineffective(console, records, summary)
     _print_setting(console, runs)
     console.line()
     print_table(console, summaries)
-    for letter, run in zip(LETTERS, runs, strict=False):
+    for name, run in zip(names, runs, strict=True):
         if run.evidence is not None and run.evidence.items:
             console.line()
-            console.line(f"Levers in the profile of {letter}", "title")
+            console.line(f"Levers in the profile of {name}", "title")
             print_evidence(console, run.evidence.items)
     _print_quality(console, records, run_ids)
     _print_losses(console, records, run_ids)
@@ -81,9 +83,9 @@ def _print_setting(console: Console, runs: Sequence[RunAccumulator]) -> None:
     console.line(f"Model     {model_line(first.model, loaded, with_weights=False)}")
     console.line(f"Workload  {workload_line(first.workload)}")
     console.line(f"Machine   {first.machine.device_name}")
-    for letter, run in zip(LETTERS, runs, strict=False):
+    for name, run in zip(short_names(len(runs)), runs, strict=True):
         if run.started is not None:
-            console.line(f"{letter}         {_levers(run)}")
+            console.line(f"{name.capitalize():<10}{_levers(run)}")
 
 
 def _levers(run: RunAccumulator) -> str:
@@ -108,22 +110,24 @@ def _print_quality(console: Console, records: Sequence[Record], run_ids: Sequenc
         return
     console.line()
     console.line("Output beside the baseline's", "title")
-    for letter, quality in zip(LETTERS[1:], qualities, strict=False):
+    for name, quality in zip(short_names(len(run_ids))[1:], qualities, strict=True):
         if quality is None:
             continue
-        console.pairs(quality_pairs(quality), f"  {letter}")
+        console.pairs(quality_pairs(quality), f"  {name}")
         if quality.first_divergence:
             console.line(f"  first real change: {quality.first_divergence}")
 
 
 def _print_losses(console: Console, records: Sequence[Record], run_ids: Sequence[str]) -> None:
     """How training ended, beside the baseline's end."""
+    names = short_names(len(run_ids))
     for number, one in enumerate(compare_all(records, run_ids)):
         if number == 0:
             console.line()
             console.line(f"Training loss, the last {one.compared} of {one.steps} steps on the same tokens", "title")
-            console.line(f"  A  {f.number(one.baseline)} nats per token")
-        console.line(f"  {LETTERS[run_ids.index(one.run_id)]}  {loss_text(one)}", "warn" if one.broken else "")
+            console.line(f"  {names[0]}  {f.number(one.baseline)} nats per token")
+        name = names[run_ids.index(one.run_id)].ljust(len(names[0]))
+        console.line(f"  {name}  {loss_text(one)}", "warn" if one.broken else "")
 
 
 def loss_text(one: LossComparison) -> str:
@@ -139,13 +143,14 @@ def loss_text(one: LossComparison) -> str:
 
 def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:
     several: dict[str, list[str]] = {}
-    for letter, summary in zip(LETTERS, summaries, strict=False):
+    names = short_names(len(summaries))
+    for name, summary in zip(names, summaries, strict=True):
         for warning in summary.warnings:
-            several.setdefault(warning, []).append(letter)
-    for letter, verdict in zip(LETTERS[1:], verdicts, strict=False):
+            several.setdefault(warning, []).append(name)
+    for name, verdict in zip(names[1:], verdicts, strict=True):
         for warning in verdict.warnings:
-            several.setdefault(warning, []).append(letter)
+            several.setdefault(warning, []).append(name)
     if several:
         console.line()
-    for warning, letters in several.items():
-        console.line(f"Warning ({', '.join(letters)}): {warning}", "warn")
+    for warning, whose in several.items():
+        console.line(f"Warning ({', '.join(whose)}): {warning}", "warn")

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from gptscope.app.cli.console import Cell, Column, Console
 from gptscope.app.viewmodels import formatting as f
 from gptscope.app.viewmodels.compare_rows import ROWS, Row, verdict_tone
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.metrics.run_summary import RunSummary
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def print_table(console: Console, summaries: Sequence[RunSummary]) -> None:
     """One column per variant and, for each candidate, one with its ratio to the baseline."""
     baseline = summaries[0]
-    columns = [Column("", "left"), Column("A baseline")]
-    for letter in LETTERS[1 : len(summaries)]:
-        columns += [Column(letter), Column(f"{letter}/A")]
+    first, *letters = short_names(len(summaries))
+    columns = [Column("", "left"), Column(first)]
+    for letter in letters:
+        columns += [Column(letter), Column("ratio")]
     rows = []
     for row in ROWS:
         if baseline.headline not in row.workloads:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gptscope.app.cli.failing import CommandError
 from gptscope.app.cli.json_output import check_writable
-from gptscope.app.cli.trace_output import lettered
+from gptscope.app.cli.trace_output import named
 from gptscope.profiling.export import ExportError, export_kernels, export_steps, export_trace
 from gptscope.profiling.records import Record
 from gptscope.profiling.store.entries import RunEntry
@@ -14,7 +14,7 @@ from gptscope.profiling.store.entries import RunEntry
 class FileOutput:
     """Where `--csv` goes: the kernel table in F, the step samples in F-steps beside it.
 
-    With several runs the variant's letter is put before the ending: `k-A.csv`, `k-A-steps.csv`.
+    With several runs their names are put before the ending: `k-baseline.csv`, `k-A.csv`, `k-A-steps.csv`.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -33,7 +33,7 @@ class FileOutput:
         failed: list[str] = []
         for index, run_id in enumerate(run_ids if self._path is not None else ()):
             assert self._path is not None
-            path = self._path if len(run_ids) == 1 else lettered(self._path, index)
+            path = self._path if len(run_ids) == 1 else named(self._path, index)
             steps = path.with_name(f"{path.stem}-steps{path.suffix}")
             for export, target in ((export_kernels, path), (export_steps, steps)):
                 try:

@@ -25,13 +25,13 @@ def print_setting(console: Console, outcome: Outcome) -> None:
     console.line(f"Baseline  {variant_name(experiment.variants[0])}")
 
 
-def print_candidate(console: Console, candidate: CandidateDocument) -> None:
-    """One candidate's output beside the baseline's, and its layer map."""
+def print_candidate(console: Console, letter: str, candidate: CandidateDocument) -> None:
+    """Candidate `letter`: its output beside the baseline's, and its layer map."""
     console.line()
     if candidate.quality is None:
-        console.line(f"{candidate.name}: not compared", "bad")
+        console.line(f"{letter} ({candidate.name}): not compared", "bad")
         return
-    console.pairs(quality_pairs(candidate.quality), candidate.name)
+    console.pairs(quality_pairs(candidate.quality), f"{letter} ({candidate.name})")
     _print_prompts(console, candidate.quality)
     if candidate.layer_errors is not None:
         _print_map(console, candidate.layer_errors)
@@ -127,11 +127,11 @@ def _decibels(value: float | None) -> str:
     return "no error" if value is None else f"{value:.1f}"
 
 
-def print_mixed(console: Console, candidate: CandidateDocument, mixed: MixedDocument) -> None:
+def print_mixed(console: Console, letter: str, candidate: CandidateDocument, mixed: MixedDocument) -> None:
     """The proposal, what was expected of it, and what came out."""
     console.line()
     share = f", {f.percent(mixed.saved_share)} of the time saved stays" if mixed.saved_share is not None else ""
-    console.line(f"Worst {len(mixed.kept)} kept unquantized: {', '.join(mixed.kept)}{share}", "title")
+    console.line(f"{letter}, worst {len(mixed.kept)} kept unquantized: {', '.join(mixed.kept)}{share}", "title")
     console.line(f'  --candidate "{spec_of(mixed)}"', "dim")
     if mixed.quality is None or candidate.quality is None:
         console.line("  not compared", "bad")

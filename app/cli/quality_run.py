@@ -15,6 +15,7 @@ from gptscope.app.cli.quality_document import CandidateDocument, MixedDocument, 
 from gptscope.app.cli.quality_report import print_candidate, print_mixed, print_setting
 from gptscope.app.cli.session import Outcome, failure_error, run_experiment
 from gptscope.app.cli.verdicts import quality_of
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import Experiment, Variant, variant_name
 from gptscope.profiling.quality.mixed import Mixed, mixed_variant, propose
 from gptscope.profiling.records import LayerErrors, Notice, Quality, Record
@@ -50,8 +51,9 @@ def run_quality(experiment: Experiment, *, keep_worst: int | None, json_target: 
         )
         for variant, run_id in zip(experiment.variants[1:], first.run_ids[1:], strict=False)
     ]
-    for candidate in candidates:
-        print_candidate(out, candidate)
+    letters = short_names(len(candidates) + 1)[1:]
+    for letter, candidate in zip(letters, candidates, strict=True):
+        print_candidate(out, letter, candidate)
     proposals = _proposals(candidates, keep_worst)
     second = None
     if proposals:
@@ -73,7 +75,7 @@ def run_quality(experiment: Experiment, *, keep_worst: int | None, json_target: 
                 quality=quality,
             )
             candidates[one.index] = msgspec.structs.replace(candidates[one.index], mixed=document)
-            print_mixed(out, candidates[one.index], document)
+            print_mixed(out, letters[one.index], candidates[one.index], document)
     outcomes = [first] if second is None else [first, second]
     json_output.write("quality", quality_document(experiment, candidates, outcomes))
     return _code(outcomes)

@@ -3,12 +3,13 @@
 import contextlib
 from pathlib import Path
 
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.export import ExportError, export_trace
 from gptscope.profiling.records import TraceChunk
 
 
 class TraceOutput:
-    """One file for one variant; for several, the variant's letter is put before the ending: `t-A.json.gz`."""
+    """One file for one variant; for several, their names are put before the ending: `t-baseline.json.gz`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,7 +18,7 @@ class TraceOutput:
         self.written: dict[str, Path] = {}
 
     def set_runs(self, run_ids: tuple[str, ...]) -> None:
-        """Name the runs, in the order of their letters."""
+        """Name the runs, the baseline first."""
         self._run_ids = run_ids
 
     def add(self, chunk: TraceChunk, payload: bytes) -> None:
@@ -43,7 +44,7 @@ class TraceOutput:
         """Where a run's trace goes."""
         if len(self._run_ids) < 2 or run_id not in self._run_ids:
             return self._path
-        return lettered(self._path, self._run_ids.index(run_id))
+        return named(self._path, self._run_ids.index(run_id))
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -58,8 +59,7 @@ class TraceOutput:
                 path.with_name(path.name + ".part").unlink()
 
 
-def lettered(path: Path, index: int) -> Path:
-    """`out/t.json.gz` of variant 1 is `out/t-B.json.gz`."""
-    letter = chr(ord("A") + index) if index < 26 else str(index + 1)
+def named(path: Path, index: int) -> Path:
+    """`out/t.json.gz` of the baseline is `out/t-baseline.json.gz`, of variant 1 `out/t-A.json.gz`."""
     stem, dot, endings = path.name.partition(".")
-    return path.with_name(f"{stem}-{letter}{dot}{endings}")
+    return path.with_name(f"{stem}-{short_names(index + 1)[index]}{dot}{endings}")

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from gptscope.app.cli.compare_table import LETTERS
 from gptscope.app.cli.console import Cell, Column, Console, Style
 from gptscope.app.viewmodels.charts.waterfall import Scale, scale_for
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.metrics.waterfall import GAPS, UNATTRIBUTED, Waterfall
 
 
 def print_waterfalls(console: Console, waterfalls: Sequence[Waterfall | None]) -> None:
     """One table for all candidates that have one."""
-    known = [(letter, w) for letter, w in zip(LETTERS[1:], waterfalls, strict=False) if w is not None]
+    baseline_name, *letters = short_names(len(waterfalls) + 1)
+    known = [(letter, w) for letter, w in zip(letters, waterfalls, strict=True) if w is not None]
     if not known:
         return
     first = known[0][1]
@@ -18,9 +19,9 @@ def print_waterfalls(console: Console, waterfalls: Sequence[Waterfall | None]) -
     names = list(dict.fromkeys(row.name for _, w in known for row in w.rows if row.name not in (GAPS, UNATTRIBUTED)))
     names += [GAPS, UNATTRIBUTED]
     scale = scale_for(max(first.baseline_ns, *(w.candidate_ns for _, w in known)))
-    columns = [Column("", "left"), Column("A")]
+    columns = [Column("", "left"), Column(baseline_name)]
     for letter, _ in known:
-        columns += [Column(letter), Column(f"{letter} − A")]
+        columns += [Column(letter), Column("change")]
     table: list[list[str | Cell]] = []
     for name in names:
         baseline = next((found[name].baseline_ns for found in rows if name in found), 0)

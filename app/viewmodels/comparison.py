@@ -12,6 +12,7 @@ from gptscope.app.viewmodels.compare_cards import CandidateCard, candidate_card
 from gptscope.app.viewmodels.compare_rows import ROWS, verdict_tone
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import Experiment
 from gptscope.profiling.metrics.compare import judge
 from gptscope.profiling.metrics.run_summary import RunSummary
@@ -19,7 +20,6 @@ from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict
 from gptscope.profiling.records import Quality
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST_RUNS = 16
 _MOST_WITH_RATIOS = 3
 """Runs up to which there is room for a column of ratios beside each candidate; beyond, colours alone tell."""
@@ -71,7 +71,7 @@ class Comparison:
             self.verdicts[index],
             grouping,
             (self.baseline.name, self.baseline.run.profile),
-            (f"{LETTERS[index]} {candidate.name}", candidate.run.profile),
+            (f"{self.cards[index].letter} {candidate.name}", candidate.run.profile),
         )
 
 
@@ -86,22 +86,22 @@ def compare(runs: Sequence[ComparedRun], baseline_id: str) -> Comparison:
     candidates = tuple(run for run in runs if run is not baseline)[:MOST_RUNS]
     verdicts = tuple(judge(baseline.run, one.run, quality_beside(one, baseline)) for one in candidates)
     summaries = [one.run.summary(final=True) for one in (baseline, *candidates)]
-    extent = _extent(verdicts)
+    extent, names = _extent(verdicts), short_names(len(summaries))
     cards = tuple(
         candidate_card(letter, one.name, verdict, one.run, summary, baseline.run, summaries[0],
                        quality_beside(one, baseline), extent)
-        for letter, one, verdict, summary in zip(LETTERS, candidates, verdicts, summaries[1:], strict=False)
+        for letter, one, verdict, summary in zip(names[1:], candidates, verdicts, summaries[1:], strict=True)
     )  # fmt: skip
     return Comparison(
         baseline=baseline,
         candidates=candidates,
         verdicts=verdicts,
         cards=cards,
-        figures=figures_table(summaries, [baseline.name, *(card.letter for card in cards)]),
+        figures=figures_table(summaries, names),
         title=_title(baseline),
         about=_about(baseline, candidates, verdicts),
         disturbed=_disturbed(summaries),
-        warnings=_warnings(cards, verdicts, summaries),
+        warnings=_warnings(names, verdicts, summaries),
         together=_together(baseline, candidates, verdicts),
     )
 
@@ -194,14 +194,12 @@ def _disturbed(summaries: Sequence[RunSummary]) -> str:
     return f"{repeated} slice{'s' if repeated > 1 else ''} repeated: machine busy"
 
 
-def _warnings(
-    cards: Sequence[CandidateCard], verdicts: Sequence[Verdict], summaries: Sequence[RunSummary]
-) -> tuple[str, ...]:
+def _warnings(names: Sequence[str], verdicts: Sequence[Verdict], summaries: Sequence[RunSummary]) -> tuple[str, ...]:
     said: dict[str, None] = {}
-    for card, verdict in zip(cards, verdicts, strict=True):
+    for name, verdict in zip(names[1:], verdicts, strict=True):
         for sentence in verdict.warnings:
-            said[f"{card.letter}: {sentence}"] = None
-    for name, summary in zip(["baseline", *(card.letter for card in cards)], summaries, strict=True):
+            said[f"{name}: {sentence}"] = None
+    for name, summary in zip(names, summaries, strict=True):
         for sentence in summary.warnings:
             said[f"{name}: {sentence}"] = None
     return tuple(said)

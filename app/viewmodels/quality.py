@@ -9,6 +9,7 @@ from gptscope.app.viewmodels.output_records import ScaleCourse
 from gptscope.app.viewmodels.quality_cards import QualityCard, loss_cards, quality_cards
 from gptscope.app.viewmodels.quality_mix import Speeds
 from gptscope.app.viewmodels.run_view import RunView
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.metrics.compare import judge
 from gptscope.profiling.records import LayerErrors, Quality
@@ -65,6 +66,7 @@ def page(view: ExperimentView | None, chosen: str = "") -> QualityPage | None:
         return None
     run = next((one for one in found if one.run_id == chosen), found[-1])
     base = view.own_baseline
+    letters = short_names(len(found) + 1)[1:]
     quality, errors = view.output.qualities.get(run.run_id), view.output.maps.get(run.run_id)
     losses = (view.output.losses.get(run.run_id, []), view.output.losses.get(base.run_id, []) if base else [])
     training = run.main_kind == "train"
@@ -75,7 +77,7 @@ def page(view: ExperimentView | None, chosen: str = "") -> QualityPage | None:
     ]
     return QualityPage(
         run_id=run.run_id,
-        candidates=tuple((one.run_id, one.name) for one in found),
+        candidates=tuple((one.run_id, f"{letter} {one.name}") for letter, one in zip(letters, found, strict=True)),
         name=run.name,
         baseline_name=base.name if base is not None else "",
         variant=run.started.variant if run.started is not None else None,

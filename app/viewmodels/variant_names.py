@@ -1,5 +1,7 @@
 """Variants in few words: what the window, the cards and the list of runs call them."""
 
+import string
+
 from gptscope.profiling.experiment import OptionValue, Variant, variant_name
 
 _WORDS = {
@@ -12,8 +14,16 @@ _WORDS = {
     "only": "only",
     "rowwise": "row-wise",
 }
+BASELINE = "baseline"
+"""What the variant that the others are held against is called, in the window, the terminal and names of files."""
 _MOST_OPTIONS = 2
 """Settings that a name spells out; more are counted."""
+
+
+def short_names(variants: int) -> tuple[str, ...]:
+    """What an experiment's variants are called in few letters: `baseline`, `A`, `B`, …; after `Z` come `A1`, `B1`."""
+    letters = string.ascii_uppercase
+    return (BASELINE, *(f"{letters[i % 26]}{i // 26 or ''}" for i in range(variants - 1)))
 
 
 def precision_title(name: str) -> str:

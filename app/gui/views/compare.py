@@ -18,7 +18,7 @@ from gptscope.app.gui.views.compare_card import CompareCard
 from gptscope.app.gui.widgets.basics import ElidedLabel, Panel, ThemedIcons, button, label, set_text
 from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
-from gptscope.app.viewmodels.comparison import LETTERS, NOTHING
+from gptscope.app.viewmodels.comparison import NOTHING
 from gptscope.app.viewmodels.help_texts import help_for
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class CompareView(QWidget):
         grouping: Grouping = "category" if self.grouping.value() == "category" else "module"
         chart = comparison.waterfall(self._chosen, grouping)
         self.canvas.show_chart(chart)
-        text = f"{LETTERS[self._chosen]} against {comparison.baseline.name}"
+        text = f"{comparison.cards[self._chosen].letter} against {comparison.baseline.name}"
         if chart is not None:
             text += f", {chart.unit} per step, the profiler's own time left out"
         set_text(self.waterfall.source, text)

@@ -19,14 +19,14 @@ def report(screen, records, run_ids=RUNS, **options) -> str:
 
 def test_the_verdict_comes_first_with_its_number(screen, experiment) -> None:
     lines = report(screen, experiment()).splitlines()
-    assert lines[0] == "✓ B (BF16, attention, static KV): Faster, same output"
+    assert lines[0] == "✓ A (BF16, attention, static KV): Faster, same output"
     assert "x faster, 95 % interval [" in lines[1]
     assert lines[2] == "  It generates 200 tokens per second, the baseline 100."
 
 
 def test_the_table_has_baseline_candidate_and_ratio(screen, experiment) -> None:
     lines = report(screen, experiment()).splitlines()
-    assert any(line.split() == ["A", "baseline", "B", "B/A"] for line in lines)
+    assert any(line.split() == ["baseline", "A", "ratio"] for line in lines)
     speed = next(line.split() for line in lines if "tokens per second, tok/s" in line)
     assert speed[-3:] == ["100", "200", "2.00x"]
     latency = next(line.split() for line in lines if "time to first token" in line)
@@ -39,7 +39,7 @@ def test_evidence_quality_and_waterfall_stand_below(screen, experiment) -> None:
     assert "✗ attention: no fused attention kernel ran" in text
     assert "perplexity      14.86 → 14.88 (+0.020 ± 0.010)" in text
     assert "192 of 192 equal before a first difference; 0 real changes, 1 near-ties" in text
-    assert "Warning (A): Other programs used 40 % of a core." in text
+    assert "Warning (baseline): Other programs used 40 % of a core." in text
 
 
 def test_a_switch_without_effect_stands_in_red_beside_the_verdict(screen, experiment) -> None:
@@ -83,9 +83,9 @@ def test_the_waterfall_adds_up_to_the_measured_step(screen, experiment) -> None:
 def test_three_variants_share_one_table(screen, experiment) -> None:
     text = report(screen, experiment(variants=THREE), ("e1-a", "e1-b", "e1-c"))
     lines = text.splitlines()
-    assert lines[0].startswith("✓ B (BF16")
-    assert any(line.startswith("✓ C (FP16") for line in lines[3:6])
-    assert any(line.split() == ["A", "baseline", "B", "B/A", "C", "C/A"] for line in lines)
+    assert lines[0].startswith("✓ A (BF16")
+    assert any(line.startswith("✓ B (FP16") for line in lines[3:6])
+    assert any(line.split() == ["baseline", "A", "ratio", "B", "ratio"] for line in lines)
 
 
 def test_a_candidate_that_failed_is_not_comparable_and_the_baseline_still_shows(screen, experiment) -> None:
@@ -97,7 +97,7 @@ def test_a_candidate_that_failed_is_not_comparable_and_the_baseline_still_shows(
     records.insert(4, Failure(kind="memory", message="It did not fit.", run_id="e1-b"))
     records.append(RunFinished(run_id="e1-b", outcome="failed", finished_unix_ns=1))
     text = report(screen, records)
-    assert text.startswith("✗ B (not started): Not comparable")
+    assert text.startswith("✗ A (not started): Not comparable")
     assert "the candidate did not start" in text
     speed = next(line.split() for line in text.splitlines() if "tokens per second, tok/s" in line)
     assert speed[-3:] == ["100", "n/a", "n/a"]

@@ -81,7 +81,7 @@ def test_a_kept_run_shows_what_was_printed(history) -> None:
 
 def test_a_whole_experiment_shows_as_compare_printed_it(history) -> None:
     text = history("show", "e1-a", "--experiment")
-    assert text.startswith("✓ B (BF16, attention, static KV): Faster, same output")
+    assert text.startswith("✓ A (BF16, attention, static KV): Faster, same output")
     assert len(json.loads(history("show", "e1-a", "--experiment", "--json", "-"))["verdicts"]) == 1
 
 

@@ -36,7 +36,7 @@ def test_compare_prints_where_the_losses_ended(trained, screen) -> None:
     print_comparison(console, trained, ("e1-a", "e1-b"))
     text = file.getvalue()
     assert "Training loss, the last 16 of 64 steps on the same tokens" in text
-    assert "  A  3.44 nats per token" in text
+    assert "  baseline  3.44 nats per token" in text
     assert ", +0.250 (95 % interval +0.250 to +0.250): a real difference" in text
 
 

@@ -124,7 +124,7 @@ def test_a_mixed_recipe_is_proposed_verified_and_written(compared, play, capsys,
         == 0
     )
     out = capsys.readouterr().out
-    assert "Worst 1 kept unquantized: blocks.1.mlp.down, 50 % of the time saved stays" in out
+    assert "A, worst 1 kept unquantized: blocks.1.mlp.down, 50 % of the time saved stays" in out
     assert '--candidate "precision=int8-dynamic,kv-cache=dynamic,int8-dynamic.keep=blocks.1.mlp.down"' in out
     assert "(predicted 0.0125)" in out
     document = json.loads(target.read_text())

@@ -65,7 +65,7 @@ def test_cards_verdict_and_names_tell_the_comparison(rich: MainWindow, session: 
     assert [card.value.text() for card in view.cards] == ["+3.06", "0.190", "84.1", "2 of 8", "12.8"]
     assert view.cards[0].accessibleName().startswith("Perplexity: +3.06, ± 0.21, 14.9 → 17.9")
     assert view.verdict.text() == "Faster, output changed"
-    assert view.candidate.currentText() == "INT8 dynamic, granularity tensor"
+    assert view.candidate.currentText() == "A INT8 dynamic, granularity tensor"
     assert view.against.text() == "FP32 plain"
 
 

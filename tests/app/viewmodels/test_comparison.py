@@ -1,14 +1,17 @@
 """What the Compare view says, from record streams of whole experiments."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
 from tests_app_streams import FUSED, PLAIN, Clock, experiment_records, run_records
 
+from gptscope.app.cli.trace_output import named
 from gptscope.app.viewmodels.charts.waterfall import chart_rows, scale_for
 from gptscope.app.viewmodels.comparison import ComparedRun, Comparison, compare
 from gptscope.app.viewmodels.experiment_view import ExperimentView
+from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.records import Quality, Record
@@ -150,7 +153,7 @@ def test_the_figures_keep_their_order_and_drop_ratios_when_there_is_no_room() ->
     assert column(pair, "ratio")[0].startswith("3.3")
     assert not pair.figures.sortable
     several = compare(together() + together((37.0, 11.2))[1:], "r0")
-    assert [c.title for c in several.figures.columns] == ["Figure", PLAIN.name, "A", "B", "C"]
+    assert [c.title for c in several.figures.columns] == ["Figure", "baseline", "A", "B", "C"]
     tones = several.figures.columns[2].tone
     assert tones is not None
     assert tones(0) == "good"
@@ -191,3 +194,14 @@ def test_without_profiles_there_is_no_waterfall() -> None:
 def test_an_experiment_keeps_what_was_found_out_about_outputs() -> None:
     records = [*experiment_records(FUSED, run_id="r1"), quality()]
     assert ExperimentView.replay("e1", records).qualities == {"r1": quality()}
+
+
+def test_window_terminal_and_files_call_the_variants_by_the_same_names() -> None:
+    assert short_names(1) == ("baseline",)
+    assert short_names(4) == ("baseline", "A", "B", "C")
+    many = short_names(60)
+    assert many[26:28] == ("Z", "A1")
+    assert len(set(many)) == 60
+    assert [card.letter for card in compare(together(), "r0").cards] == ["A", "B"]
+    assert named(Path("out/t.json.gz"), 0) == Path("out/t-baseline.json.gz")
+    assert named(Path("out/t.json.gz"), 2) == Path("out/t-B.json.gz")
