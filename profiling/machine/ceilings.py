@@ -104,12 +104,8 @@ def measure_ceilings(
         try:
             if task in precisions:
                 results[task] = _gemm_tflops(kernels, task, share_s)
-            elif buffer is None:
-                unknown[task] = "too little free memory for a buffer larger than the last-level cache"
-            elif task == "read_gbps":
-                results[task] = buffer / _best_s(lambda: kernels.read(buffer), share_s) / 1e9
             else:
-                results[task] = 2 * buffer / _best_s(lambda: kernels.copy(buffer), share_s) / 1e9
+                results[task] = _memory_gbps(kernels, task, buffer, share_s)
         except MemoryError:
             unknown[task] = "not enough memory"
         except (ValueError, RuntimeError) as error:
@@ -184,6 +180,19 @@ def _best_s(run: Callable[[], float], budget_s: float) -> float:
     if best <= 0:
         raise ValueError("a pass took no measurable time")
     return best
+
+
+def _memory_gbps(kernels: Kernels, task: str, buffer: int | None, budget_s: float) -> float:
+    """Best rate of reading or copying a buffer of `buffer` bytes.
+
+    Raises:
+        ValueError: There is no such buffer, or the clock showed no time.
+    """
+    if buffer is None:
+        raise ValueError("too little free memory for a buffer larger than the last-level cache")
+    if task == "read_gbps":
+        return buffer / _best_s(lambda: kernels.read(buffer), budget_s) / 1e9
+    return 2 * buffer / _best_s(lambda: kernels.copy(buffer), budget_s) / 1e9
 
 
 def _gemm_tflops(kernels: Kernels, precision: str, budget_s: float) -> float:

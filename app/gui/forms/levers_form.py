@@ -57,6 +57,22 @@ class LeversForm(QWidget):
             self.combos[group].picked.connect(lambda name, group=group: self._set(**{group: name}))
         self.threads = self._make_threads()
         self._threads_label, self._cores = label("Threads", size=12), label("", level=3, size=12)
+        self._add_rows(layout)
+        self._waiting = label("Levers appear once the engine has looked at this machine.", level=3, size=12)
+        self._waiting.setWordWrap(True)
+        layout.addWidget(self._waiting)
+        self._shown_when_known: tuple[QWidget, ...] = (
+            self._legend, self._precision_label, self.precision_form, self._fusion_label, self.all_button, self._slash,
+            self.none_button, self._kv_label, self.kv_cache, self._compile_label, self.compile, self._threads_label,
+            self.threads, self._cores,
+        )  # fmt: skip
+        controller.capabilities_changed.connect(self.refresh)
+        controller.setup_changed.connect(self.refresh)
+        theme.changed.connect(self.refresh)  # the dots carry their colour in their text
+        self.refresh()
+
+    def _add_rows(self, layout: QVBoxLayout) -> None:
+        """One row for each lever with a list or a number; its settings below it."""
         for key, text, widget, options in (
             ("kv_cache", self._kv_label, self.kv_cache, self.options["kv_cache"]),
             ("compile", self._compile_label, self.compile, self.options["fusion"]),
@@ -74,18 +90,6 @@ class LeversForm(QWidget):
             layout.addLayout(row)
             if options is not None:
                 layout.addWidget(options)
-        self._waiting = label("Levers appear once the engine has looked at this machine.", level=3, size=12)
-        self._waiting.setWordWrap(True)
-        layout.addWidget(self._waiting)
-        self._shown_when_known: tuple[QWidget, ...] = (
-            self._legend, self._precision_label, self.precision_form, self._fusion_label, self.all_button, self._slash,
-            self.none_button, self._kv_label, self.kv_cache, self._compile_label, self.compile, self._threads_label,
-            self.threads, self._cores,
-        )  # fmt: skip
-        controller.capabilities_changed.connect(self.refresh)
-        controller.setup_changed.connect(self.refresh)
-        theme.changed.connect(self.refresh)  # the dots carry their colour in their text
-        self.refresh()
 
     def _make_heading(self) -> QHBoxLayout:
         row = QHBoxLayout()
