@@ -1,6 +1,10 @@
-"""Columns of tables: numbers in one unit per column, what is unknown as n/a."""
+"""Columns of tables: numbers in one unit per column, what is unknown as n/a.
+
+What makes a cell's text is a value, not a closure, so that a table can be made in another process than it is shown in.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +15,41 @@ from gptscope.app.viewmodels.tables import Column, Floats, Table
 NS_PER_MS, NS_PER_US = 1e6, 1e3
 Numbers = Sequence[float | int | None] | Floats
 """Of one column; None and NaN are unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The text of each row."""
+
+    values: Sequence[str]
+    missing: str
+
+    def __call__(self, row: int) -> str:
+        return self.values[row] or self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """The number of each row as text."""
+
+    values: Floats
+    shown: Callable[[float], str]
+    missing: str
+
+    def __call__(self, row: int) -> str:
+        value = float(self.values[row])
+        return self.missing if np.isnan(value) else self.shown(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tones:
+    """The tone of each row's number."""
+
+    values: Floats
+    tone: Callable[[float], str]
+
+    def __call__(self, row: int) -> str:
+        return self.tone(float(self.values[row]))
 
 
 def many(count: int, one: str, several: str = "") -> str:
@@ -37,7 +76,7 @@ def text(
     return Column(
         title=title,
         values=values,
-        text=lambda i: values[i] or missing,
+        text=_Words(values, missing),
         width=width,
         stretch=stretch,
         strong=strong,
@@ -62,18 +101,22 @@ def numbers(
     return Column(
         title=title,
         values=scaled,
-        text=lambda i: missing if np.isnan(scaled[i]) else shown(float(scaled[i])),
+        text=_Figures(scaled, shown, missing),
         look="number",
         width=width,
         strong=strong,
         tip=tip,
-        tone=None if tone is None else lambda i: tone(float(scaled[i])),
+        tone=None if tone is None else _Tones(scaled, tone),
     )
 
 
 def counts(title: str, values: Sequence[int], *, width: int = 64, tip: str = "") -> Column:
     """Whole numbers."""
-    return numbers(title, values, width=width, tip=tip, shown=lambda value: fmt.count(round(value)))
+    return numbers(title, values, width=width, tip=tip, shown=_whole)
+
+
+def _whole(value: float) -> str:
+    return fmt.count(round(value))
 
 
 def percents(title: str, values: Numbers, *, width: int = 70, tip: str = "") -> Column:
@@ -95,9 +138,8 @@ def _speedup_tone(speedup: float) -> str:
 def bar(title: str, shares: Numbers, *, width: int = 140, tip: str = "") -> Column:
     """Shares as bars."""
     values = floats(shares)
-    return Column(
-        title=title, values=values, text=lambda i: fmt.percent(float(values[i])), look="bar", width=width, tip=tip
-    )
+    shown = _Figures(values, fmt.percent, "n/a")
+    return Column(title=title, values=values, text=shown, look="bar", width=width, tip=tip)
 
 
 def categories(values: Sequence[str], *, width: int = 96) -> Column:
