@@ -40,9 +40,11 @@ from gptscope.profiling.records import (
     MeasurePeaks,
     ModelFetched,
     ModelInspected,
+    ModelSaved,
     Notice,
     Peaks,
     Record,
+    SaveModel,
     Shutdown,
     StartExperiment,
 )
@@ -74,6 +76,8 @@ def ends(command: Command, record: Record) -> bool:
             return isinstance(record, ModelInspected | Failure)
         case FetchModel():
             return isinstance(record, ModelFetched | Failure)
+        case SaveModel():
+            return isinstance(record, ModelSaved | Failure)
         case Calibrate():
             return isinstance(record, Calibrated | Failure)
         case FineTune():

@@ -1,12 +1,14 @@
-"""`gptscope models list|inspect|fetch`: which models there are, what one is, and getting one."""
+"""`gptscope models list|inspect|fetch|save`: which models there are, what one is, getting one, and writing one."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gptscope.app.cli.options import add_json_option
+from gptscope.app.cli.options import UsageError, add_json_option, parse_options
 
 if TYPE_CHECKING:
     from gptscope.app.cli.json_output import JsonOutput
+    from gptscope.profiling.records import SaveModel
 
 SOURCES = (
     ("bundled", "a small trained GPT that comes along; works offline"),
@@ -20,12 +22,13 @@ SOURCES = (
 
 
 class Models:
-    """Lists, inspects and fetches models."""
+    """Lists, inspects, fetches and saves models."""
 
-    summary = "list known models, inspect one, or fetch one into the cache"
+    summary = "list known models, inspect one, fetch one into the cache, or save one as a folder"
     examples = (
         "examples:\n  gptscope models list\n  gptscope models inspect preset:gpt2-124m\n"
-        "  gptscope models fetch smollm2-135m"
+        "  gptscope models fetch smollm2-135m\n"
+        "  gptscope models save smollm2-135m pruned --pruning structured --option mlp=0.5"
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -37,12 +40,24 @@ class Models:
         fetch = actions.add_parser("fetch", help="download a catalogue entry or hub model into the cache")
         fetch.add_argument("model", metavar="MODEL")
         add_json_option(fetch)
+        save = actions.add_parser("save", help="write a model as a Hugging Face folder in FP32, pruned or not")
+        save.add_argument("model", metavar="MODEL")
+        save.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder")
+        save.add_argument("--pruning", default="none", metavar="P", help="what to prune first (default: none)")
+        save.add_argument(
+            "--option",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="a setting of the pruning, such as mlp=0.5",
+        )
+        add_json_option(save)
 
     def run(self, args: argparse.Namespace) -> int:
         from gptscope.app.cli.json_output import JsonOutput
 
         output = JsonOutput(args.json)
-        {"list": _list, "inspect": _inspect, "fetch": _fetch}[args.action](args, output)
+        {"list": _list, "inspect": _inspect, "fetch": _fetch, "save": _save}[args.action](args, output)
         return 0
 
 
@@ -87,3 +102,41 @@ def _fetch(args: argparse.Namespace, output: "JsonOutput") -> None:
     if found.sha256:
         out.line(f"SHA-256 {found.sha256}", "dim")
     output.write("fetched", found)
+
+
+def save_request(args: argparse.Namespace) -> "SaveModel":
+    """The command for the engine.
+
+    Raises:
+        UsageError: Settings without a pruning, or one that is not NAME=VALUE.
+    """
+    from gptscope.profiling.records import SaveModel
+
+    pruning = args.pruning.lower()
+    if args.option and pruning == "none":
+        raise UsageError("--option is a setting of the pruning, but --pruning is none. Give --pruning too.")
+    return SaveModel(
+        model=args.model,
+        folder=str(args.folder.expanduser().absolute()),
+        pruning=pruning,
+        options=parse_options([f"{pruning}.{one}" for one in args.option], "--option").get(pruning, {}),
+    )
+
+
+def _save(args: argparse.Namespace, output: "JsonOutput") -> None:
+    from gptscope.app.cli import console
+    from gptscope.app.cli.progress import progress_view
+    from gptscope.app.cli.session import ask
+    from gptscope.app.viewmodels.formatting import quantity
+    from gptscope.profiling.records import ModelSaved
+
+    found = ask(save_request(args), ModelSaved, progress_view(console.messages()))
+    out = output.console()
+    out.line(f"{found.model} is in {found.folder} ({quantity(found.bytes, 'bytes')}, FP32).")
+    if found.parameters != found.parameters_before:
+        out.line(f"{found.parameters:,} of {found.parameters_before:,} parameters are left.")
+    if found.zeros:
+        out.line(f"{found.zeros:.1%} of the weights in the layers are zero.")
+    for note in found.notes:
+        out.line(note, "warn")
+    output.write("saved", found)

@@ -39,6 +39,16 @@ def config_fields(config: GPTConfig, eos_ids: tuple[int, ...]) -> dict[str, Any]
     }
 
 
+def shape_fields(config: GPTConfig) -> dict[str, Any]:
+    """The fields of a `config.json` that pruning heads and MLP channels changes."""
+    if config.family == "gpt2":
+        return {"n_head": config.n_head, "n_inner": config.d_ff}
+    fields = {"num_attention_heads": config.n_head, "intermediate_size": config.d_ff}
+    if config.family in _LLAMA_KIN:
+        fields |= {"num_key_value_heads": config.n_kv_head, "head_dim": config.d_head}
+    return fields
+
+
 def _gpt2(config: GPTConfig) -> dict[str, Any]:
     return {
         "architectures": ["GPT2LMHeadModel"],

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -13,7 +14,7 @@ from torch import Tensor
 from gptscope.models.config import GPTConfig
 from gptscope.models.gpt import GPT
 from gptscope.models.loaders.base import ModelError, Tokenizer, no_progress
-from gptscope.models.loaders.config_writing import config_fields
+from gptscope.models.loaders.config_writing import config_fields, shape_fields
 from gptscope.models.loaders.families import FAMILIES, find_family, read_config
 from gptscope.models.loaders.registry import find_source
 from gptscope.models.loaders.settings import Settings
@@ -68,13 +69,13 @@ def save_folder(model: GPT, tokenizer: Tokenizer | None, source: str, folder: Pa
     """Write the model in FP32, whole or not at all.
 
     Args:
-        model: With the shape of its source.
+        model: With the shape of its source, or with fewer heads and MLP channels than that.
         tokenizer: Saved when the source is no Hugging Face folder that has one.
         source: Where the model was loaded from.
         folder: The target, see `check_target`.
 
     Raises:
-        ModelError: As `check_source` and `check_target`.
+        ModelError: As `check_source` and `check_target`, or the format cannot say the model's shape.
     """
     check_target(folder)
     origin = _origin(source)
@@ -86,6 +87,7 @@ def save_folder(model: GPT, tokenizer: Tokenizer | None, source: str, folder: Pa
                 if (origin / name).is_file():
                     shutil.copyfile(origin / name, part / name)
             _say_fp32(part / "config.json")
+            _say_shape(part / "config.json", model.config)
         else:
             _write_files(model.config, tokenizer, part)
         state = {name: value.detach() for name, value in model.state_dict().items()}
@@ -109,8 +111,7 @@ def _write_files(config: GPTConfig, tokenizer: Tokenizer | None, folder: Path) -
     """Config and tokenizer of a model that came from a single file."""
     fields = config_fields(config, () if tokenizer is None else tokenizer.eos_ids)
     (folder / "config.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
-    settings = Settings(folder / "config.json", fields)
-    if read_config(find_family(settings), settings) != config:
+    if not _says(fields, config):
         raise ModelError(f"This {config.family} model has a choice that a Hugging Face config cannot say.")
     if isinstance(tokenizer, WrappedTokenizer) and tokenizer.fast is not None:
         (folder / "tokenizer.json").write_text(tokenizer.fast.to_str(), encoding="utf-8")
@@ -136,3 +137,31 @@ def _say_fp32(config: Path) -> None:
         if name in fields:
             fields[name] = "float32"
     config.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+
+
+def _say_shape(path: Path, config: GPTConfig) -> None:
+    """Write heads and widths of a pruned model into the config of the model that it was.
+
+    Raises:
+        ModelError: The family's config has no field for such a shape.
+    """
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    if _says(fields, config):
+        return
+    fields |= shape_fields(config)
+    if not _says(fields, config):
+        raise ModelError(
+            f"A {config.family} config.json cannot say that layers of width {config.d_model} have {config.n_head} "
+            f"heads of {config.d_head}: transformers divides the width by the heads. Prune only MLP channels of this "
+            "model (structured.heads=0)."
+        )
+    path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+
+
+def _says(fields: Mapping[str, Any], config: GPTConfig) -> bool:
+    """Whether our reader makes exactly this shape of these fields."""
+    settings = Settings(Path("config.json"), fields)
+    try:
+        return read_config(find_family(settings), settings) == config
+    except ModelError:
+        return False

@@ -1,4 +1,4 @@
-"""Questions that a worker of their own answers: capabilities, peaks, inspections, downloads, fine-tuning."""
+"""Questions that a worker of their own answers: capabilities, peaks, inspections, downloads, saving, fine-tuning."""
 
 from dataclasses import dataclass
 
@@ -19,17 +19,20 @@ from gptscope.profiling.records import (
     MeasurePeaks,
     ModelFetched,
     ModelInspected,
+    ModelSaved,
     Peaks,
     Progress,
+    SaveModel,
     WorkerRecord,
 )
 
-Question = AskCapabilities | MeasurePeaks | InspectModel | FetchModel | FineTune | Calibrate
+Question = AskCapabilities | MeasurePeaks | InspectModel | FetchModel | SaveModel | FineTune | Calibrate
 _ANSWERS: dict[type[Command], type[WorkerRecord]] = {
     AskCapabilities: Capabilities,
     MeasurePeaks: Peaks,
     InspectModel: ModelInspected,
     FetchModel: ModelFetched,
+    SaveModel: ModelSaved,
     FineTune: FineTuned,
     Calibrate: Calibrated,
 }
@@ -51,6 +54,8 @@ def _kind(question: Question, limits: Limits) -> _Kind:
             return _Kind(f"inspecting {question.model}", limits.ask_s)
         case FetchModel():
             return _Kind(f"fetching {question.model}", limits.fetch_s)
+        case SaveModel():
+            return _Kind(f"saving {question.model}", limits.load_s)
         case Calibrate():
             return _Kind(f"calibrating {question.model}", limits.load_s)
         case FineTune():

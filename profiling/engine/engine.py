@@ -31,6 +31,7 @@ from gptscope.profiling.records import (
     Hello,
     InspectModel,
     MeasurePeaks,
+    SaveModel,
     Shutdown,
     StartExperiment,
 )
@@ -130,7 +131,9 @@ class Engine:
                 self._cancel_all()
             case StartExperiment():
                 self._start_experiment(command)
-            case AskCapabilities() | MeasurePeaks() | InspectModel() | FetchModel() | FineTune() | Calibrate():
+            case AskCapabilities() | MeasurePeaks() | InspectModel() | FetchModel() | SaveModel():
+                self._queue(self._question(command))
+            case FineTune() | Calibrate():
                 self._queue(self._question(command))
             case _:
                 name = type(command).__name__

@@ -7,7 +7,7 @@ a live run.
 
 from gptscope.profiling.records.machine import Capabilities, LeverInfo, LeverOptionInfo, MachineInfo, Peaks
 from gptscope.profiling.records.message import SCHEMA_VERSION, Message
-from gptscope.profiling.records.model import Compiled, ModelFetched, ModelInfo, ModelInspected, ModelLoaded
+from gptscope.profiling.records.model import Compiled, ModelFetched, ModelInfo, ModelInspected, ModelLoaded, ModelSaved
 from gptscope.profiling.records.profile import EvidenceItem, EvidenceReport, KernelRow, OperatorRow, Profile, TraceChunk
 from gptscope.profiling.records.progress import (
     Bye,
@@ -36,6 +36,7 @@ from gptscope.profiling.records.requests import (
     FetchModel,
     InspectModel,
     MeasurePeaks,
+    SaveModel,
     Shutdown,
     StartExperiment,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "ModelInfo",
     "ModelInspected",
     "ModelLoaded",
+    "ModelSaved",
     "ModuleError",
     "Notice",
     "OperatorRow",
@@ -119,6 +121,7 @@ __all__ = [
     "RunFinished",
     "RunSlice",
     "RunStarted",
+    "SaveModel",
     "ScaleHistory",
     "ScaleSeries",
     "Shutdown",

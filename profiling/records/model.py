@@ -69,6 +69,21 @@ class ModelInspected(Message, frozen=True):
     """Workload -> estimated memory in FP32 at batch 1."""
 
 
+class ModelSaved(Message, frozen=True):
+    """Answer to `SaveModel`. The folder was loaded again and holds what was to be saved."""
+
+    model: str
+    folder: str
+    bytes: int
+    """Of the weights' file."""
+    parameters_before: int
+    parameters: int
+    zeros: float
+    """Share of the weights inside the layers that are zero, 0 to 1."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of the pruning."""
+
+
 class ModelFetched(Message, frozen=True):
     """Answer to `FetchModel`."""
 

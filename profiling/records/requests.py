@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from gptscope.profiling.experiment import Experiment
+import msgspec
+
+from gptscope.profiling.experiment import DEFAULT_SEED, Experiment, OptionValue
 from gptscope.profiling.records.message import Message
 
 
@@ -41,6 +43,19 @@ class FetchModel(Message, frozen=True):
     """Download a catalogue entry or hub model into the cache; answer with `Progress`…, `ModelFetched` or `Failure`."""
 
     model: str
+
+
+class SaveModel(Message, frozen=True):
+    """Write a model, pruned or not, as a Hugging Face folder; answer with `Progress`…, `ModelSaved` or `Failure`."""
+
+    model: str
+    folder: str
+    """Must not exist or be empty."""
+    pruning: str = "none"
+    options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
+    """Of the pruning."""
+    seed: int = DEFAULT_SEED
+    """Of a preset's random weights."""
 
 
 class Shutdown(Message, frozen=True):

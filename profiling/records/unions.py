@@ -1,7 +1,7 @@
 """The three unions that frames are decoded as."""
 
 from gptscope.profiling.records.machine import Capabilities, Peaks
-from gptscope.profiling.records.model import Compiled, ModelFetched, ModelInspected, ModelLoaded
+from gptscope.profiling.records.model import Compiled, ModelFetched, ModelInspected, ModelLoaded, ModelSaved
 from gptscope.profiling.records.profile import EvidenceReport, Profile, TraceChunk
 from gptscope.profiling.records.progress import (
     Bye,
@@ -21,6 +21,7 @@ from gptscope.profiling.records.requests import (
     FetchModel,
     InspectModel,
     MeasurePeaks,
+    SaveModel,
     Shutdown,
     StartExperiment,
 )
@@ -69,6 +70,7 @@ Record = (
     | ExperimentFinished
     | ModelInspected
     | ModelFetched
+    | ModelSaved
     | FineTuned
     | Calibrated
     | Bye
@@ -84,6 +86,7 @@ Command = (
     | FetchModel
     | FineTune
     | Calibrate
+    | SaveModel
     | Shutdown
     | LoadVariant
     | WarmUp

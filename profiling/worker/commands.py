@@ -20,6 +20,7 @@ from gptscope.profiling.records import (
     MemoryPeak,
     RecordProfile,
     RunSlice,
+    SaveModel,
     WarmUp,
 )
 from gptscope.profiling.temp_folders import temporary_folder
@@ -31,6 +32,7 @@ from gptscope.profiling.worker.finetune import finetune
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.peaks import measure_peaks
 from gptscope.profiling.worker.reporting import StepReporter
+from gptscope.profiling.worker.saving import save_model
 from gptscope.profiling.worker.scales import send_scales
 from gptscope.profiling.worker.variant import LoadedVariant, load_variant
 from gptscope.profiling.worker.warmup import warm_up
@@ -69,12 +71,21 @@ class Commands:
                 self._record_profile(command.steps)
             case EvaluateWindow() | GreedyPrompt() | ForceTokens() | MapLayers():
                 self._examine(command)
+            case _:
+                self._answer(command)
+
+    def _answer(self, command: Command) -> None:
+        """Answer a question that needs no variant."""
+        output = self._output
+        match command:
             case AskCapabilities():
                 output.emit(capabilities(command.device))
             case InspectModel():
                 output.emit(model_info.inspect_model(command.model))
             case FetchModel():
                 output.emit(model_info.fetch(command.model, output))
+            case SaveModel():
+                output.emit(save_model(command, output))
             case MeasurePeaks():
                 measure_peaks(command, output)
             case Calibrate():

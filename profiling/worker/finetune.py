@@ -30,6 +30,7 @@ from gptscope.profiling.worker.failures import NotEnoughMemoryError, RequestErro
 from gptscope.profiling.worker.model_info import progress_to
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.request import check_levers, choose_threads, to_lever_machine
+from gptscope.profiling.worker.saving import check_saved
 
 WINDOW_TOKENS = 512
 MOST_WINDOWS = 12
@@ -86,7 +87,7 @@ def finetune(command: FineTune, output: Output) -> FineTuned:
     quantized_after = _nll(job, model, command.recipe, f"{command.recipe} after training")
     output.progress("load", 0, 0, note=f"saving {folder}")
     save_folder(model, job.tokenizer, command.model, folder)
-    _check_saved(model, folder)
+    check_saved(model, folder)
     return FineTuned(
         request=command,
         folder=str(folder.resolve()),
@@ -210,11 +211,3 @@ def _nll(job: _Job, model: GPT, precision: str, note: str) -> list[npt.NDArray[n
 
 def _score(estimate: Estimate) -> TextScore:
     return TextScore(perplexity=estimate.value, error=estimate.error)
-
-
-def _check_saved(model: GPT, folder: Path) -> None:
-    """Load what was saved, and compare."""
-    again = load_model(str(folder)).model.state_dict()
-    for name, value in model.state_dict().items():
-        if not torch.equal(again[name], value.float()):
-            raise RuntimeError(f"{name} in {folder} is not what was trained")

@@ -29,6 +29,7 @@ from gptscope.profiling.records import (
     MeasurePeaks,
     RecordProfile,
     RunSlice,
+    SaveModel,
     WarmUp,
 )
 from gptscope.profiling.temp_folders import lend_to_children, sweep_left_over_folders
@@ -108,6 +109,7 @@ _DOING: dict[type[Command], str] = {
     AskCapabilities: "finding out what this machine offers",
     InspectModel: "inspecting the model",
     FetchModel: "fetching the model",
+    SaveModel: "saving the model",
     FineTune: "fine-tuning",
     Calibrate: "calibrating",
     MeasurePeaks: "measuring this machine's peaks",

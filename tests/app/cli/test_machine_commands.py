@@ -1,12 +1,14 @@
 """doctor, models and bench-machine, against an engine that plays a script."""
 
 import json
+from argparse import ArgumentParser
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from gptscope.app.__main__ import main
+from gptscope.app.cli.models import Models, save_request
 from gptscope.profiling.records import (
     Capabilities,
     Failure,
@@ -15,6 +17,7 @@ from gptscope.profiling.records import (
     ModelFetched,
     ModelInfo,
     ModelInspected,
+    ModelSaved,
     Notice,
     Peaks,
     Progress,
@@ -128,6 +131,30 @@ def test_a_model_is_fetched_with_progress(play, tmp_path: Path, capsys) -> None:
     assert captured.err == "Downloading\n"
     assert "smollm2-135m is in /cache/x.gguf (98.4 MB)." in captured.out
     assert json.loads((tmp_path / "f.json").read_text())["sha256"] == "ab" * 32
+
+
+def test_a_pruned_model_is_saved(play, tmp_path: Path, capsys) -> None:
+    saved = ModelSaved(
+        model="bundled", folder="/m/pruned", bytes=26_800_000, parameters_before=7_867_776, parameters=6_688_128,
+        zeros=0.25, notes=("Each layer keeps 4 of 6 heads.",),
+    )  # fmt: skip
+    play([saved])
+    wanted = ["--pruning", "Structured", "--option", "mlp=0.5", "--json", str(tmp_path / "s.json")]
+    assert main(["models", "save", "bundled", str(tmp_path / "pruned"), *wanted]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "bundled is in /m/pruned (26.8 MB, FP32).",
+        "6,688,128 of 7,867,776 parameters are left.",
+        "25.0% of the weights in the layers are zero.",
+        "Each layer keeps 4 of 6 heads.",
+    ]
+    assert json.loads((tmp_path / "s.json").read_text())["parameters"] == 6_688_128
+    parser = ArgumentParser()
+    Models().add_arguments(parser)
+    request = save_request(parser.parse_args(["save", "bundled", str(tmp_path / "pruned"), *wanted]))
+    assert (request.pruning, request.options) == ("structured", {"mlp": "0.5"})
+    assert main(["models", "save", "bundled", str(tmp_path / "x"), "--option", "mlp=0.5"]) == 2
+    assert "Give --pruning too." in capsys.readouterr().err
 
 
 def test_a_fetch_without_network_is_a_sentence(play, capsys) -> None:

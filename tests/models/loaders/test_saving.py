@@ -12,11 +12,13 @@ from tokenizers import Tokenizer as FastTokenizer
 
 from gptscope.models.config import GPTConfig, RopeScaling
 from gptscope.models.gpt import GPT, init_weights
+from gptscope.models.levers import LeverContext, Machine
 from gptscope.models.loaders import ModelError, load_model
 from gptscope.models.loaders.config_writing import config_fields
 from gptscope.models.loaders.families import FAMILIES, find_family, read_config
 from gptscope.models.loaders.saving import check_source, check_target, save_folder
 from gptscope.models.loaders.settings import Settings
+from gptscope.models.prepare import prepare
 
 COMMON: dict[str, Any] = {"vocab_size": 320, "eos_token_id": 2, "torch_dtype": "bfloat16"}
 LLAMA_KIN: dict[str, Any] = {
@@ -29,6 +31,7 @@ LLAMA_KIN: dict[str, Any] = {
     "head_dim": 8,
     "max_position_embeddings": 64,
 }
+LLAMA_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 FIELDS: dict[str, dict[str, Any]] = {
     "gpt2": {**COMMON, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
     "gpt_neox": {
@@ -39,7 +42,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "num_attention_heads": 4,
         "max_position_embeddings": 64,
     },
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), LLAMA_KIN),
+    **dict.fromkeys(LLAMA_FAMILIES, LLAMA_KIN),
 }
 WriteFolder = Callable[..., dict[str, torch.Tensor]]
 
@@ -88,6 +91,54 @@ def test_transformers_reads_it_and_computes_the_same(family: str, tied: bool, fo
     tokens = torch.randint(0, 320, (2, 20), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         torch.testing.assert_close(loaded.model(tokens), theirs(tokens).logits, rtol=1e-4, atol=1e-4)
+
+
+def pruned(model: GPT, name: str, **options: float) -> GPT:
+    """The model after a pruning, as runs have it."""
+    machine = Machine(device="cpu", device_name="test", cores=1, memory_bytes=1 << 34)
+    levers = {"precision": "fp32", "pruning": name, "options": {name: options}}
+    context = LeverContext(machine=machine, config=model.config, workload="prefill", **levers)
+    return prepare(model, context, torch.device("cpu")).model
+
+
+@pytest.mark.parametrize(
+    ("family", "pruning", "options", "shape"),
+    [
+        *((family, "structured", {"heads": 0.5, "mlp": 0.5}, (2, 1, 32)) for family in LLAMA_FAMILIES),
+        ("gpt2", "structured", {"heads": 0.0, "mlp": 0.5}, (4, 4, 64)),
+        ("gpt_neox", "structured", {"heads": 0.0, "mlp": 0.5}, (4, 4, 32)),
+        ("llama", "magnitude", {"amount": 0.5}, (4, 2, 48)),
+        ("gpt2", "2:4", {}, (4, 4, 128)),
+    ],
+)
+def test_a_pruned_model_comes_back_here_and_in_transformers(
+    family: str, pruning: str, options: dict[str, float], shape: tuple[int, int, int], folder_of, tmp_path: Path
+) -> None:
+    from transformers import AutoModelForCausalLM
+
+    source = folder_of(family)
+    loaded = load_model(str(source))
+    model = pruned(loaded.model, pruning, **options)
+    save_folder(model, loaded.tokenizer, str(source), tmp_path / "saved")
+    again = load_model(str(tmp_path / "saved")).model
+    assert (again.config.n_head, again.config.n_kv_head, again.config.d_ff) == shape
+    assert again.config == model.config
+    theirs = AutoModelForCausalLM.from_pretrained(str(tmp_path / "saved"), local_files_only=True).eval()
+    assert theirs.num_parameters() == again.config.parameter_count
+    tokens = torch.randint(0, 320, (2, 20), generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        assert torch.equal(again(tokens), model(tokens))
+        torch.testing.assert_close(again(tokens), theirs(tokens).logits, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
+def test_heads_that_a_config_cannot_count_are_refused(family: str, folder_of, tmp_path: Path) -> None:
+    source = folder_of(family)
+    loaded = load_model(str(source))
+    model = pruned(loaded.model, "structured", heads=0.5, mlp=0.0)
+    with pytest.raises(ModelError, match=r"layers of width 32 have 2 heads of 8.*Prune only MLP channels"):
+        save_folder(model, loaded.tokenizer, str(source), tmp_path / "saved")
+    assert {path.name for path in tmp_path.iterdir()} == {family}
 
 
 CONFIG = GPTConfig(
