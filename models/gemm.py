@@ -2,8 +2,10 @@
 
 from gptscope.models.levers import KernelFact
 
-INT8_OPS = frozenset({"aten::_int_mm", "aten::_weight_int8pack_mm"})
-"""CPU operators that multiply by INT8 weights: INT8 by INT8, and BF16 by INT8."""
+W8A8_OPS = frozenset({"aten::_int_mm", "onednn::qlinear_pointwise"})
+"""CPU operators that multiply INT8 activations by INT8 weights: with an INT32 result, and with the scales in it."""
+INT8_OPS = W8A8_OPS | {"aten::_weight_int8pack_mm"}
+"""CPU operators that multiply by INT8 weights; the last takes BF16 activations."""
 LINEAR_OPS = INT8_OPS | {"aten::addmm", "aten::mm", "aten::addmv_", "mkldnn::_linear_pointwise", "mkl::_mkl_linear"}
 """CPU operators that multiply activations by a weight matrix (the innermost ones, so that each product counts once)."""
 BATCHED_OPS = frozenset({"aten::bmm", "aten::baddbmm"})
@@ -18,7 +20,7 @@ def is_gemm(kernel: KernelFact) -> bool:
 
 def is_linear(kernel: KernelFact) -> bool:
     """True for a product with weights. A CUDA kernel's name does not tell, so there all but attention's count."""
-    if "::" in kernel.name and kernel.name.split("::")[0] in ("aten", "mkldnn", "mkl"):
+    if "::" in kernel.name and kernel.name.split("::")[0] in ("aten", "mkldnn", "mkl", "onednn"):
         return kernel.name in LINEAR_OPS
     name = kernel.name.lower()
     if any(part in name for part in ("flash", "fmha", "attention", "sdpa", "splitkreduce")):

@@ -1,4 +1,4 @@
-"""Linear layers over weights that a CPU matrix library has reordered, in eager mode and inside compiled regions."""
+"""Products with weights that a CPU matrix library has reordered, in eager mode and inside compiled regions."""
 
 from weakref import WeakValueDictionary
 
@@ -7,17 +7,19 @@ from torch import Tensor, nn
 
 
 class PackedLayer(nn.Module):
-    """A linear layer with packed weights.
+    """A layer with packed weights.
 
     torch.compile cannot look at a tensor in a library's own layout, so a compiled region calls an operator of ours with
     the number of the layer. The number is a tensor: as a constant it would make every layer a region of its own.
     """
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, weight_NK: Tensor, bias: Tensor | None, output: torch.dtype) -> None:
         super().__init__()
-        self.in_features, self.out_features = linear.in_features, linear.out_features
-        self.packed_bytes = linear.weight.nbytes
-        self.bias = None if linear.bias is None else nn.Parameter(linear.bias.detach(), requires_grad=False)
+        self.out_features, self.in_features = weight_NK.shape
+        self.output = output
+        """Type of the result."""
+        self.packed_bytes = weight_NK.nbytes
+        self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
         number = max(_LAYERS, default=0) + 1
         _LAYERS[number] = self
         self.number = torch.tensor(number)
@@ -28,19 +30,26 @@ class PackedLayer(nn.Module):
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         if torch.compiler.is_compiling():
-            return torch.ops.gptscope.packed_product.default(x_BLD, self.number, self.out_features)
+            return torch.ops.gptscope.packed_product.default(x_BLD, self.number, self.out_features, self.output)
         return self.product(x_BLD)
+
+
+def rows_of_layout(rows: int) -> int:
+    """The number of rows to pack for.
+
+    oneDNN only chooses the layout by it, any number works later. The layout for sixteen is never slower for a single
+    row than the layout for one, and up to twice as fast (measured with AMX).
+    """
+    return max(rows, 16)
 
 
 class OneDnnLinear(PackedLayer):
     """A linear layer whose weight exists only in oneDNN's blocked layout; the plain one is released."""
 
     def __init__(self, linear: nn.Linear, rows: int) -> None:
-        super().__init__(linear)
+        super().__init__(linear.weight, linear.bias, linear.weight.dtype)
         weight = linear.weight.detach().contiguous()
-        # oneDNN only chooses the layout by the number of rows, any number works later. The layout for sixteen is never
-        # slower for a single row than the layout for one, and up to twice as fast (measured with AMX).
-        expected = max(rows, 16)
+        expected = rows_of_layout(rows)
         self._packed = torch.ops.mkldnn._reorder_linear_weight.default(weight, expected)  # noqa: SLF001  has no other name
         self._product = torch.ops.mkldnn._linear_pointwise.default  # noqa: SLF001  has no other name
 
@@ -55,7 +64,7 @@ class MklLinear(PackedLayer):
     """
 
     def __init__(self, linear: nn.Linear, rows: int) -> None:
-        super().__init__(linear)
+        super().__init__(linear.weight, linear.bias, linear.weight.dtype)
         self.rows = rows
         self.weight = linear.weight
         weight = linear.weight.detach().contiguous()
@@ -70,12 +79,17 @@ _LAYERS: WeakValueDictionary[int, PackedLayer] = WeakValueDictionary()
 """Number -> layer, for `packed_product`; a layer that is gone takes its entry with it."""
 
 
-def _packed_product(x_BLD: Tensor, number: Tensor, out_features: int) -> Tensor:
-    del out_features
+def _packed_product(x_BLD: Tensor, number: Tensor, out_features: int, output: torch.dtype) -> Tensor:
+    del out_features, output
     return _LAYERS[int(number)].product(x_BLD)
 
 
+def _shape_only(x_BLD: Tensor, number: Tensor, out_features: int, output: torch.dtype) -> Tensor:
+    del number
+    return x_BLD.new_empty(*x_BLD.shape[:-1], out_features, dtype=output)
+
+
 _LIBRARY = torch.library.Library("gptscope", "FRAGMENT")
-_LIBRARY.define("packed_product(Tensor x, Tensor number, int out_features) -> Tensor")
+_LIBRARY.define("packed_product(Tensor x, Tensor number, int out_features, ScalarType output) -> Tensor")
 _LIBRARY.impl("packed_product", _packed_product, "CPU")
-_LIBRARY.impl("packed_product", lambda x, number, out_features: x.new_empty(*x.shape[:-1], out_features), "Meta")
+_LIBRARY.impl("packed_product", _shape_only, "Meta")

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from gptscope.models.config import GPTConfig
-from gptscope.models.fusion.kernel_choice import quickest
+from gptscope.models.fusion.kernel_choice import quickest, usual_rows
 from gptscope.models.fusion.lever import Fusion, replace_modules
 from gptscope.models.fusion.packed_layers import MklLinear, OneDnnLinear
 from gptscope.models.gpt import GPT
@@ -15,10 +15,6 @@ LEAST_VALUES = 1 << 17
 PACKED_OPS = ("mkldnn::_linear_pointwise", "mkl::_mkl_linear")
 PLAIN_FORMATS = ("fp32", "tf32", "bf16", "fp16")
 """Recipes that leave the linear layers as they are; the others replace them."""
-_CHECKED_ROWS = 4
-"""Rows that stand for a step of speculative decoding."""
-_PREFILL_ROWS = 256
-"""Rows that stand for a prefill when kernels are compared; with that many, the exact number hardly matters."""
 
 
 class PackedLinear(Fusion):
@@ -49,14 +45,9 @@ class PackedLinear(Fusion):
         return None
 
     def apply(self, model: GPT, context: LeverContext) -> None:
-        decoding = context.workload in ("decode", "generate") and context.kv_cache != "none"
-        guessing = context.speculation != "none"  # each step checks another number of guesses
-        rows = context.batch * (_CHECKED_ROWS if decoding and guessing else 1 if decoding else _PREFILL_ROWS)
-        kernels = (
-            ("onednn", "mkl", "plain")
-            if context.precision == "fp32" and decoding and not guessing
-            else ("onednn", "plain")
-        )
+        rows = usual_rows(context)
+        one_by_one = rows == context.batch  # MKL packs for one number of rows, so each step must have the same
+        kernels = ("onednn", "mkl", "plain") if context.precision == "fp32" and one_by_one else ("onednn", "plain")
 
         def make(module: nn.Module) -> nn.Module | None:
             if not isinstance(module, nn.Linear) or module.weight.numel() < LEAST_VALUES:

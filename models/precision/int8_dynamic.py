@@ -29,7 +29,6 @@ class Int8Dynamic(Int8Recipe):
         "INT8 instructions. Outliers of activations cost precision."
     )
     options = (*WEIGHTS[:1], ACTIVATIONS, *WEIGHTS[1:])
-    product = "aten::_int_mm"
 
     def make_layer(
         self,

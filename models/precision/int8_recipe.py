@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from gptscope.models.calibration import CalibrationText
 from gptscope.models.config import GPTConfig
 from gptscope.models.fusion.counting import linears_per_step
-from gptscope.models.gemm import INT8_OPS, is_linear
+from gptscope.models.fusion.kernel_choice import usual_rows
+from gptscope.models.gemm import INT8_OPS, W8A8_OPS, is_linear
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import (
     INFERENCE_WORKLOADS,
@@ -22,7 +23,7 @@ from gptscope.models.levers import (
 )
 from gptscope.models.precision.int8_options import WEIGHTS, Int8Settings, read_settings
 from gptscope.models.precision.recipe import PrecisionRecipe
-from gptscope.models.quantization.layers import Int8Embedding, Int8Weight
+from gptscope.models.quantization.layers import Int8ActivationLinear, Int8Embedding, Int8Weight
 from gptscope.models.quantization.names import linears, matching, set_module
 from gptscope.models.quantization.observing import observe
 from gptscope.models.quantization.ranges import weight_limits
@@ -46,8 +47,8 @@ class Int8Recipe(PrecisionRecipe):
     options: ClassVar[tuple[LeverOption, ...]] = WEIGHTS
     reads_ranges = False
     """True when `make_layer` wants calibrated ranges of activations."""
-    product: ClassVar[str]
-    """The operator that multiplies INT8 numbers."""
+    products: ClassVar[frozenset[str]] = W8A8_OPS
+    """The operators that multiply INT8 numbers; of several the quicker one is chosen for each layer."""
 
     def machine_reason(self, context: LeverContext) -> str | None:
         if context.machine.device != "cpu":
@@ -93,6 +94,9 @@ class Int8Recipe(PrecisionRecipe):
         if embedding:
             set_module(model, "embed", _embedding(model, made.get("lm_head") if tied else None, read))
         cast_unquantized(model, read.base)
+        for layer in made.values():
+            if isinstance(layer, Int8ActivationLinear):
+                layer.pack(usual_rows(context))
 
     def errors(
         self,
@@ -140,7 +144,7 @@ class Int8Recipe(PrecisionRecipe):
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
         if context.config is None:
             return self.cannot_tell("Without the model's shape the expected number of matrix products is unknown.")
-        integer = facts.calls_per_step(lambda kernel: kernel.name == self.product)
+        integer = facts.calls_per_step(lambda kernel: kernel.name in self.products)
         converted = self.converted_per_step(facts, context)
         floating = facts.calls_per_step(lambda kernel: is_linear(kernel) and kernel.name not in INT8_OPS) - converted
         others = facts.calls_per_step(lambda kernel: kernel.name in INT8_OPS) - integer
@@ -148,7 +152,8 @@ class Int8Recipe(PrecisionRecipe):
             return self.cannot_tell("The profile shows no matrix products, so the number format cannot be seen.")
         expected = _quantized_count(context.config, context.fusions, read_settings(self.settings(context)))
         total = linears_per_step(context.config, context.fusions, training=False)
-        parts = [f"{integer:.0f} INT8 products ({self.product})"]
+        called = sorted({kernel.name for kernel in facts.kernels} & self.products) or sorted(self.products)
+        parts = [f"{integer:.0f} INT8 products ({', '.join(called)})"]
         parts += [f"{converted:.0f} with INT8 weights converted to BF16"] if converted else []
         parts += [f"{floating:.0f} in floating point", f"{max(0, total - expected):.0f} of them expected"]
         sentence = f"Per step {', '.join(parts)}."

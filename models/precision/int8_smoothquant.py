@@ -41,7 +41,6 @@ class Int8SmoothQuant(Int8Recipe):
         "The division goes into the norms, so it costs nothing while the model runs."
     )
     options = (ALPHA, *WEIGHTS[:1], ACTIVATIONS, RANGE, *WEIGHTS[1:], RANGES)
-    product = "aten::_int_mm"
     reads_ranges = True
 
     def smooth(self, model: GPT, values: dict[str, OptionValue], ranges: Ranges | None) -> Ranges | None:

@@ -21,7 +21,6 @@ class Int8Static(Int8Recipe):
         "has to be measured while it runs, but what the text did not show is clipped."
     )
     options = (*WEIGHTS[:1], RANGE, *WEIGHTS[1:], RANGES)
-    product = "aten::_int_mm"
     reads_ranges = True
 
     def make_layer(

@@ -20,7 +20,7 @@ class Int8WeightOnly(Int8Recipe):
         "Weights as INT8 with a scale per channel, activations in BF16: decoding reads a quarter of FP32's bytes, and "
         "the output hardly changes. Prompts are computed in BF16."
     )
-    product = "aten::_weight_int8pack_mm"
+    products = frozenset({"aten::_weight_int8pack_mm"})
 
     def make_layer(
         self,
@@ -42,7 +42,7 @@ class Int8WeightOnly(Int8Recipe):
 
     def evidence(self, facts: ProfileFacts, context: LeverContext) -> Evidence:
         found = super().evidence(facts, context)
-        packed = facts.calls_per_step(lambda kernel: kernel.name == self.product)
+        packed = facts.calls_per_step(lambda kernel: kernel.name in self.products)
         if not found.in_effect and not packed and "compile" in context.fusions:
             return self.cannot_tell(
                 "The compiler merges the conversion of INT8 weights into other kernels, so it cannot be told apart."

@@ -2,9 +2,9 @@
 
 torchao 0.18 has recipes of these names, but its layers are slower in eager mode. 576 x 1536 in BF16 on two threads of a
 Zen 4 CPU: for one row 4.0 times the time of these (weight-only) and 5.4 times (dynamic), for 512 rows 1.0 and 1.6.
-`torch._weight_int8pack_mm` and `torch._int_mm` are the kernels underneath, so the
-layers call those. Each step converts types by an operator of its own: one that mixes INT32 and FP32, or BF16 and FP32,
-leaves the vectorised path and takes many times as long.
+`torch._weight_int8pack_mm`, `torch._int_mm` and oneDNN's product with scales are the kernels underneath, so the layers
+call those. Each step converts types by an operator of its own: one that mixes INT32 and FP32, or BF16 and FP32, leaves
+the vectorised path and takes many times as long.
 """
 
 import functools
@@ -14,7 +14,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from gptscope.models.quantization.integers import LARGEST, int8_product, scale_of, to_int8
+from gptscope.models.quantization.fused_product import (
+    FusedProduct,
+    SeparateProduct,
+    fused_is_exact,
+    fused_is_quicker,
+)
+from gptscope.models.quantization.integers import LARGEST, scale_of, to_int8
 
 _COLUMN_STEP = 16
 """`_weight_int8pack_mm` reads sixteen columns at a time, past the end of a matrix whose width is no multiple."""
@@ -133,41 +139,80 @@ def _shortest(run: Callable[[], Tensor]) -> float:
     return best
 
 
-class Int8DynamicLinear(Int8Weight):
-    """INT8 weights and INT8 activations (W8A8); each token's scale comes from its own largest value."""
+class Int8ActivationLinear(Int8Weight):
+    """INT8 weights and INT8 activations (W8A8): an exact product of integers, which scales turn into real numbers."""
+
+    def __init__(
+        self,
+        weight_NK: Tensor,
+        limit_N1: Tensor,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+        *,
+        input_scale: float | Tensor,
+        product_type: torch.dtype,
+    ) -> None:
+        """Quantize.
+
+        Args:
+            weight_NK: In full precision.
+            limit_N1: Magnitude of each row that becomes 127.
+            bias: Added to the product; None: none.
+            dtype: Of the layer's input and output.
+            input_scale: Of all activations; 1 where each token brings its own.
+            product_type: Of the product after the scales of channels and `input_scale`.
+        """
+        super().__init__(weight_NK, limit_N1, bias, dtype)
+        self.product_type = product_type
+        self.product: nn.Module = SeparateProduct(self.weight, self.scale * input_scale, product_type)
+
+    def pack(self, rows: int) -> None:
+        """Let oneDNN multiply and scale where it is quicker with this many rows; the plain weight is then released.
+
+        After that the layer has no `weight`, so this comes last.
+        """
+        shape = self.out_features, self.in_features
+        if fused_is_exact() and fused_is_quicker(*shape, rows, self.product_type, torch.get_num_threads()):
+            scale_N = self.product.get_buffer("scale")
+            self.product = FusedProduct(self.weight, scale_N, rows, self.product_type)
+            del self.weight
+
+
+class Int8DynamicLinear(Int8ActivationLinear):
+    """Activations are scaled while the model runs: each token by its own largest value."""
 
     def __init__(
         self, weight_NK: Tensor, limit_N1: Tensor, bias: Tensor | None, dtype: torch.dtype, *, per_token: bool
     ) -> None:
-        super().__init__(weight_NK, limit_N1, bias, dtype)
+        super().__init__(weight_NK, limit_N1, bias, dtype, input_scale=1.0, product_type=torch.float32)
         self.per_token = per_token
         """False: one scale for all rows of a call, so that a token's result depends on what comes beside it."""
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        x_RK = x_BLD.reshape(-1, self.in_features).float()
+        x_RK = x_BLD.reshape(-1, self.in_features)
         magnitudes_RK = x_RK.abs()
         limit_R1 = magnitudes_RK.amax(-1, keepdim=True) if self.per_token else magnitudes_RK.amax()
         scale_R1 = scale_of(limit_R1)
         # no value is larger than its token's range, so nothing has to be clipped
-        x_RK = (x_RK / scale_R1).round_().to(torch.int8)
-        y_RN = int8_product(x_RK, self.weight).float().mul_(self.scale).mul_(scale_R1)
-        return self._finished(y_RN, x_BLD)
+        x_RK = x_RK.float().div(scale_R1).round_().to(torch.int8)
+        return self._finished(self.product(x_RK).mul_(scale_R1), x_BLD)
 
 
-class Int8StaticLinear(Int8Weight):
-    """INT8 weights and INT8 activations with one scale that was fixed before; larger values are clipped."""
+class Int8StaticLinear(Int8ActivationLinear):
+    """Activations have one scale that was fixed before; larger values are clipped."""
 
     def __init__(
         self, weight_NK: Tensor, limit_N1: Tensor, bias: Tensor | None, dtype: torch.dtype, *, input_limit: float
     ) -> None:
-        super().__init__(weight_NK, limit_N1, bias, dtype)
-        self.input_scale = nn.Buffer(scale_of(torch.tensor(input_limit)))
-        self.both_scales = nn.Buffer(self.scale * self.input_scale)
+        input_scale = scale_of(torch.tensor(input_limit))
+        # nothing else comes to a product without a bias, so it can be rounded at once
+        product_type = dtype if bias is None else torch.float32
+        super().__init__(weight_NK, limit_N1, bias, dtype, input_scale=input_scale, product_type=product_type)
+        self.input_scale = nn.Buffer(input_scale)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         x_RK = x_BLD.reshape(-1, self.in_features).float()
-        y_RN = int8_product(to_int8(x_RK, self.input_scale), self.weight).float().mul_(self.both_scales)
-        return self._finished(y_RN, x_BLD)
+        return self._finished(self.product(to_int8(x_RK, self.input_scale)), x_BLD)
 
 
 class Int8Embedding(nn.Module):

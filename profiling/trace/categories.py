@@ -16,8 +16,9 @@ CATEGORIES = (
 
 _ATEN_KINDS: dict[str, str] = {
     "GEMM": "mm addmm bmm baddbmm addbmm addmv mv dot matmul linear _int_mm _scaled_mm _weight_int8pack_mm"
-    " _weight_int4pack_mm _linear_pointwise _linear_pointwise_ _mkl_linear linear_backward einsum convolution"
-    " _convolution conv1d conv2d conv3d convolution_backward cudnn_convolution mkldnn_convolution miopen_convolution",
+    " _weight_int4pack_mm _linear_pointwise _linear_pointwise_ qlinear_pointwise _mkl_linear linear_backward einsum"
+    " convolution _convolution conv1d conv2d conv3d convolution_backward cudnn_convolution mkldnn_convolution"
+    " miopen_convolution",
     "norm": "layer_norm native_layer_norm native_layer_norm_backward rms_norm _fused_rms_norm"
     " _fused_rms_norm_backward batch_norm native_batch_norm _batch_norm_impl_index cudnn_batch_norm group_norm"
     " native_group_norm",

@@ -26,6 +26,7 @@ _MODELS: dict[str, Model] = {
     **_named(models.addmm, "addmm baddbmm addmm_ baddbmm_"),
     **_named(models.linear, "linear mkldnn_linear _weight_int8pack_mm"),
     "mkldnn::_linear_pointwise": models.linear,
+    "onednn::qlinear_pointwise": models.scaled_int_mm,
     "mkl::_mkl_linear": models.mkl_linear,
     **_named(models.matmul, "matmul"),
     **_named(

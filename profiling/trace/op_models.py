@@ -43,6 +43,12 @@ def int_mm(inputs: Inputs, _: list[Any]) -> Cost:
     return _product(tensor_at(inputs, 0), tensor_at(inputs, 1), 0, out_item=4)
 
 
+def scaled_int_mm(inputs: Inputs, values: list[Any]) -> Cost:
+    """(a, scale, zero point, b, scales of b's columns, ...): INT8 matrices; the tenth value is the result's type."""
+    out_item = {"6": 4, "15": 2, "5": 2, "0": 1, "1": 1}[values[9]]
+    return _product(tensor_at(inputs, 0), tensor_at(inputs, 3), tensor_at(inputs, 4).bytes, out_item)
+
+
 def addmm(inputs: Inputs, _: list[Any]) -> Cost:
     """(bias, a, b): product plus bias."""
     return _product(tensor_at(inputs, 1), tensor_at(inputs, 2), tensor_at(inputs, 0).bytes)

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from gptscope.models.prepare import weight_bytes
+from gptscope.models.quantization import layers
+from gptscope.models.quantization.fused_product import FusedProduct, SeparateProduct, fused_is_exact
 from gptscope.models.quantization.integers import int8_product, scale_of, to_int8
 from gptscope.models.quantization.layers import (
     Int8DynamicLinear,
@@ -70,6 +73,45 @@ def test_static_layers_equal_integer_arithmetic_bit_by_bit_and_clip_what_is_larg
     assert (np.abs(quantized) == 127).any()
     product = quantized.astype(np.int32) @ integers.astype(np.int32).T
     assert np.array_equal(layer(x).numpy(), product.astype(np.float32) * (scale * x_scale))
+
+
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), SIZES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_the_fused_kernel_gives_the_same_bits_and_releases_the_plain_weight(
+    monkeypatch: pytest.MonkeyPatch, rows: int, inputs: int, outputs: int, dtype: torch.dtype, has_bias: bool
+) -> None:
+    if not fused_is_exact():
+        pytest.skip("this CPU has no exact INT8 product in oneDNN")
+    monkeypatch.setattr(layers, "fused_is_quicker", lambda *shape: True)
+    x, weight, bias = numbers(rows, inputs, outputs)
+    limits = weight_limits(weight, "minmax", per_channel=True)
+    common = (weight, limits, bias if has_bias else None, dtype)
+    for layer in (
+        Int8DynamicLinear(*common, per_token=True),
+        Int8DynamicLinear(*common, per_token=False),
+        Int8StaticLinear(*common, input_limit=2.5),
+    ):
+        separate = layer(x.to(dtype))
+        layer.pack(rows)
+        assert isinstance(layer.product, FusedProduct)
+        assert torch.equal(layer(x.to(dtype)), separate)
+        assert weight_bytes(layer) < 1.2 * weight.numel() + 64 * outputs, "only one copy stays"
+
+
+def test_a_kernel_that_is_slower_or_not_exact_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, weight, bias = numbers(2, 64, 33)
+    layer = Int8DynamicLinear(
+        weight, weight_limits(weight, "minmax", per_channel=True), bias, torch.float32, per_token=True
+    )
+    monkeypatch.setattr(layers, "fused_is_exact", lambda: True)
+    monkeypatch.setattr(layers, "fused_is_quicker", lambda *shape: False)
+    layer.pack(1)
+    monkeypatch.setattr(layers, "fused_is_exact", lambda: False)
+    monkeypatch.setattr(layers, "fused_is_quicker", lambda *shape: True)
+    layer.pack(1)
+    assert isinstance(layer.product, SeparateProduct)
+    assert layer.weight.shape == weight.shape
 
 
 def test_weight_only_layers_multiply_by_exactly_the_integers_by_either_kernel() -> None:

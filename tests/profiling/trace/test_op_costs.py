@@ -29,6 +29,16 @@ def cost(name, dims, types, values=None, list_dtype=None):
         ("mkl::_mkl_linear", [[1, 4], [99], [5, 4], []], [F, F, F, ""], None, (4 * (4 + 20 + 5), 40)),
         ("aten::matmul", [[2, 3, 4], [4, 5]], [F, F], None, (4 * (24 + 20 + 30), 240)),
         ("aten::_int_mm", [[3, 4], [4, 5]], ["signed char"] * 2, None, (12 + 20 + 15 * 4, 120)),
+        *(
+            (
+                "onednn::qlinear_pointwise",
+                [[3, 4], [], [], [4, 5], [5], [5]],
+                ["signed char", "Scalar", "Scalar", "signed char", "float", "int"],
+                ["", "1.", "0", "", "", "", "", "1.", "0", result],
+                (12 + 20 + 5 * 4 + 15 * size, 120),
+            )
+            for result, size in (("6", 4), ("15", 2))
+        ),
         # 2 sequences, 4 query heads, 3 queries, 2 key heads, 7 keys, 8 features
         (
             "aten::scaled_dot_product_attention",

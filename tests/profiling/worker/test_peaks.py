@@ -7,6 +7,7 @@ import platformdirs
 import pytest
 import torch
 
+from gptscope.models.gemm import W8A8_OPS
 from gptscope.models.precision import RECIPES
 from gptscope.profiling.machine import ceilings
 from gptscope.profiling.metrics.mfu_mbu import peak_name
@@ -75,5 +76,5 @@ def test_every_recipe_is_held_against_a_peak_that_is_measured():
     for name in RECIPES:
         assert peak_name(name) in plain | {"int8"}, name
         assert (name in plain) == (peak_name(name) == name), name
-    with_products = {name for name, recipe in RECIPES.items() if getattr(recipe, "product", "") == "aten::_int_mm"}
+    with_products = {name for name, recipe in RECIPES.items() if getattr(recipe, "products", None) == W8A8_OPS}
     assert {name for name in RECIPES if peak_name(name) == "int8"} == with_products
