@@ -11,7 +11,8 @@ def quality_pairs(quality: Quality) -> list[tuple[str, str | Cell]]:
     reason = why.get("perplexity", "")
     perplexity = f.change(quality.baseline_perplexity, quality.perplexity, reason=reason)
     change = f.signed(quality.perplexity_change, quality.perplexity_change_error, reason)
-    of_all = f" (of {f.count(quality.text_tokens)})" if quality.text_tokens > quality.tokens else ""
+    left_out = quality.text_tokens - 1 - quality.tokens - quality.broken_positions  # the first token is not predicted
+    of_all = f" (of {f.count(quality.text_tokens)})" if left_out > 0 else ""
     pairs: list[tuple[str, str | Cell]] = [
         ("perplexity", f"{perplexity} ({change}), {f.count(quality.tokens)} tokens{of_all} of {quality.text}"),
         ("KL divergence", divergence(quality)),

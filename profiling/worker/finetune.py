@@ -31,6 +31,7 @@ from gptscope.profiling.worker.model_info import progress_to
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.request import check_levers, choose_threads, to_lever_machine
 from gptscope.profiling.worker.saving import check_saved
+from gptscope.profiling.worker.windows import split_windows
 
 WINDOW_TOKENS = 512
 MOST_WINDOWS = 12
@@ -130,9 +131,7 @@ def _load(command: FineTune, output: Output) -> _Job:
     if RECIPES[command.recipe].needs_calibration(context):
         calibration = calibration_text(loaded.tokenizer, loaded.model.config)
     ids = torch.tensor(loaded.tokenizer.encode(evaluation_text().read_text(encoding="utf-8")), dtype=torch.long)
-    size = min(WINDOW_TOKENS, loaded.model.config.context_length)
-    count = min(MOST_WINDOWS, (len(ids) - 1) // size)
-    windows = [ids[number * size : (number + 1) * size + 1] for number in range(count)]
+    windows = split_windows(ids, min(WINDOW_TOKENS, loaded.model.config.context_length), MOST_WINDOWS)
     return _Job(command, loaded, loaded.tokenizer, context, calibration, output, windows)
 
 

@@ -27,6 +27,20 @@ LEAST_TOKENS = 64
 UNKNOWN_MARGIN = -1.0
 
 
+def split_windows(text: Tensor, size: int, most: int) -> list[Tensor]:
+    """The text's beginning as windows of `size` tokens and the one behind them, their last target.
+
+    Every token but the text's first is predicted once; the last window of a short text is as long as what is left.
+
+    Args:
+        text: `[N]`, two tokens or more.
+        size: Tokens that are read at once.
+        most: How many windows at most.
+    """
+    starts = range(0, len(text) - 1, size)
+    return [text[start : start + size + 1] for start in starts[:most]]
+
+
 class Examiner:
     """Answers the same questions about the same text, whatever the levers are.
 
@@ -38,30 +52,33 @@ class Examiner:
 
     def __init__(self, prepared: PreparedModel, text: Tensor, tokenizer: Tokenizer) -> None:
         self._prepared, self._text, self._tokenizer = prepared, text, tokenizer
-        # A text shorter than a window is one window. Each window also needs the token behind it as its last target.
-        self._size = min(WINDOW_TOKENS, prepared.config.context_length, max(len(text) - 1, LEAST_TOKENS))
-        affordable = max(LEAST_WINDOWS, MOST_LOGITS // (self._size * prepared.config.vocab_size))
-        self.windows = min(MOST_WINDOWS, affordable, (len(text) - 1) // self._size)
-        if self.windows == 0:
+        if len(text) <= LEAST_TOKENS:
             raise RequestError(
                 f"The evaluation text has only {len(text)} tokens for this model, and at least {LEAST_TOKENS + 1} are "
                 "needed; give a longer text."
             )
+        size = min(WINDOW_TOKENS, prepared.config.context_length)
+        affordable = max(LEAST_WINDOWS, MOST_LOGITS // (size * prepared.config.vocab_size))
+        self._windows = split_windows(text, size, min(MOST_WINDOWS, affordable))
+
+    @property
+    def windows(self) -> int:
+        """How many windows the text has."""
+        return len(self._windows)
 
     def send_window(self, index: int, output: Output) -> None:
         """Send the logits of every position of one window, in pieces."""
         self._check("window", index, self.windows)
-        start = index * self._size
-        tokens_L = self._text[start : start + self._size]
-        targets = self._text[start + 1 : start + self._size + 1].tolist()
-        logits_LV = self._forward(tokens_L[None])[0]
+        window = self._windows[index]
+        targets = window[1:].tolist()
+        logits_LV = self._forward(window[None, :-1])[0]
         vocab_size = logits_LV.shape[1]
         rows = MAX_PAYLOAD_BYTES // (4 * vocab_size)
         if rows == 0:
             raise RequestError(
                 f"A vocabulary of {vocab_size} is too large for the quality comparison (262144 at most)."
             )
-        for offset in range(0, self._size, rows):
+        for offset in range(0, len(targets), rows):
             piece_RV = logits_LV[offset : offset + rows].to("cpu", torch.float32).contiguous()
             record = Logits(
                 window=index,

@@ -62,9 +62,20 @@ def test_bf16_logits_are_sent_as_float32(kit):
     assert np.isfinite(rows).all()
 
 
-@pytest.mark.parametrize(("tokens", "count"), [(65, 1), (128, 1), (129, 2), (100_000, 16)])
-def test_every_window_has_a_next_token_and_there_are_at_most_sixteen(kit, tokens, count):
-    assert examiner(kit, tokens=tokens).windows == count
+@pytest.mark.parametrize(
+    ("tokens", "sizes"),
+    [(65, [64]), (66, [64, 1]), (128, [64, 63]), (129, [64, 64]), (150, [64, 64, 21]), (100_000, [64] * 16)],
+)
+def test_every_token_but_the_first_is_predicted_once_in_at_most_sixteen_windows(kit, tokens, sizes):
+    one = examiner(kit, tokens=tokens)
+    targets = []
+    for index in range(one.windows):
+        records, rows = window_of(kit, one, index)
+        found = [target for record in records for target in record.targets]
+        assert len(found) == len(rows) == sizes[index]
+        targets += found
+    assert one.windows == len(sizes)
+    assert targets == one._text[1 : 1 + sum(sizes)].tolist()
 
 
 def test_a_large_vocabulary_is_read_in_fewer_windows(kit, monkeypatch):
@@ -75,8 +86,8 @@ def test_a_large_vocabulary_is_read_in_fewer_windows(kit, monkeypatch):
 def test_a_text_without_one_window_and_a_window_that_is_not_there_are_refused(kit):
     with pytest.raises(RequestError, match="only 64 tokens for this model, and at least 65 are needed"):
         examiner(kit, tokens=64)
-    with pytest.raises(RequestError, match="no window 15"):
-        examiner(kit).send_window(15, kit.collected())
+    with pytest.raises(RequestError, match="no window 16"):
+        examiner(kit).send_window(16, kit.collected())
 
 
 def greedy(kit, one: Examiner, prompt: int = 1) -> GreedyTokens:
@@ -147,30 +158,33 @@ def test_guessing_changes_no_continuation(kit):
     assert plain.prompt_text
 
 
-def test_perplexity_is_that_of_transformers_on_the_same_windows(kit, monkeypatch):
+@pytest.mark.parametrize(("tokens", "sizes"), [(None, [512, 512, 512]), (1200, [512, 512, 175]), (300, [299])])
+def test_perplexity_is_that_of_transformers_on_the_same_windows(kit, monkeypatch, tokens, sizes):
+    """Also where the last window is short: its tokens weigh as much as all others."""
     import transformers
 
     monkeypatch.setattr(windows, "MOST_WINDOWS", 3)
     loaded = load_model("bundled")
     context = LeverContext(machine=kit.machine, config=loaded.model.config, workload="decode", precision="fp32")
     source = TokenSource(loaded.tokenizer, loaded.model.config.vocab_size, 1)
-    text_N = source.text_ids
+    text_N = source.text_ids[:tokens]
     one = Examiner(prepare(loaded.model, context, torch.device("cpu")), text_N, loaded.tokenizer)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(bundled_folder(), dtype=torch.float32).eval()
-    comparison, losses, size = QualityComparison("c", "b"), [], 0
-    for index in range(one.windows):
+    comparison, nats = QualityComparison("c", "b"), 0.0
+    for index, size in enumerate(sizes):
         output, window = kit.collected(), LogitWindow()
         one.send_window(index, output)
         for record, payload in output.sent:
             window.add(record, payload)
         for record, payload in output.sent:
             comparison.add_piece(window, record, payload)
-        size = sum(len(record.targets) for record in output.of(Logits))
-        ids_1L = text_N[None, index * size : (index + 1) * size + 1]
+        assert sum(len(record.targets) for record in output.of(Logits)) == size
+        ids_1L = text_N[None, index * 512 : index * 512 + size + 1]
         with torch.no_grad():
-            losses.append(float(theirs(ids_1L, labels=ids_1L).loss))
+            nats += size * float(theirs(ids_1L, labels=ids_1L).loss)
+    assert one.windows == len(sizes)
     result = comparison.result()
-    assert result.tokens == 3 * size == 3 * one._size
+    assert result.tokens == sum(sizes)
     assert result.text_tokens == len(text_N)
-    assert math.log(result.perplexity) == pytest.approx(sum(losses) / 3, abs=1e-3)
-    assert result.perplexity == pytest.approx(math.exp(sum(losses) / 3), rel=1e-3)
+    assert math.log(result.perplexity) == pytest.approx(nats / sum(sizes), abs=1e-3)
+    assert result.perplexity == pytest.approx(math.exp(nats / sum(sizes)), rel=1e-3)
