@@ -30,6 +30,8 @@ class Nesting:
     """Operators and annotations, outer before inner, thread by thread."""
     module_calls: Places
     """Rows that are calls of a module, as recorded around its forward pass."""
+    stands_for: Places
+    """Row of the operator that counts for a row: itself, or the caller of the same name that it was folded into."""
 
 
 def nest(trace: Trace) -> Nesting:
@@ -59,8 +61,8 @@ def nest(trace: Trace) -> Nesting:
     module[order] = np.where(holder >= 0, numbers[holder], 0)
     _backward_modules(trace, order, parent, module)
     self_ns = _self_times(trace, order, op_up, up, is_op)
-    _merge_same_names(trace, order[is_op[order]], parent, self_ns)
-    return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0])
+    stands_for = _merge_same_names(trace, order[is_op[order]], parent, self_ns)
+    return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0], stands_for)
 
 
 def _self_times(trace: Trace, order: Places, op_up: Places, up: Places, is_op: Bools) -> Int64:
@@ -98,10 +100,13 @@ def _module_numbers(trace: Trace, order: Places, up: Places, of_module: Bools) -
     return paths, numbers
 
 
-def _merge_same_names(trace: Trace, operators: Places, parent: Places, self_ns: Int64) -> None:
+def _merge_same_names(trace: Trace, operators: Places, parent: Places, self_ns: Int64) -> Places:
     """Fold an operator into its caller when it is the only one inside and has the same name.
 
     An overload that calls another one is a single call to a person, and to torch's own tables.
+
+    Returns:
+        For every row the one that counts for it.
     """
     inner = operators[parent[operators] >= 0]
     only_child = np.bincount(parent[inner], minlength=parent.size) == 1
@@ -113,6 +118,7 @@ def _merge_same_names(trace: Trace, operators: Places, parent: Places, self_ns: 
         self_ns[into[caller]] += self_ns[row]
         self_ns[row] = 0
     parent[inner] = into[parent[inner]]
+    return into
 
 
 def _backward_modules(trace: Trace, order: Places, parent: Places, module: Places) -> None:

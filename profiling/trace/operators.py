@@ -63,7 +63,8 @@ def operator_table(trace: Trace, steps: StepWindows | None = None) -> list[Opera
     nesting = nest(trace)
     windows = steps if steps is not None else step_windows(trace)
     device = _DeviceTimes(trace, nesting, windows)
-    rows = np.flatnonzero(trace.operators() & ~trace.unfinished & ~_merged(trace, nesting))
+    rows = np.flatnonzero(trace.operators() & ~trace.unfinished)
+    rows = rows[nesting.stands_for[rows] == rows]  # others were folded into their caller
     step = windows.index_of(trace.start_ns[rows])
     rows, step = rows[step >= 0], step[step >= 0]
     inputs = CallInputs(trace)
@@ -72,12 +73,6 @@ def operator_table(trace: Trace, steps: StepWindows | None = None) -> list[Opera
         _finish(trace, name, sums, inputs, categories, on_device=device.any)
         for name, sums in _sorted(_collect(trace, nesting, rows, step, device))
     ]
-
-
-def _merged(trace: Trace, nesting: Nesting) -> Bools:
-    """Calls that `nest` folded into their caller: the same operator, and no time of their own left."""
-    merged: Bools = (nesting.self_ns == 0) & (nesting.parent >= 0) & (trace.name == trace.name[nesting.parent])
-    return merged
 
 
 def _inside_itself(trace: Trace, nesting: Nesting, rows: Int64) -> Bools:

@@ -81,7 +81,7 @@ def owners(trace: Trace, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
     if missing.any():
         at = launch[missing]
         by_id[missing] = operators_around(trace, nesting, trace.track[at], trace.start_ns[at])
-    return by_id
+    return np.where(by_id >= 0, nesting.stands_for[np.maximum(by_id, 0)], -1)
 
 
 def _look_up(keys: Integers, rows: Int64, wanted: Integers) -> Int64:

@@ -35,8 +35,7 @@ class OperatorSums:
 def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSums]:
     """Rows by falling own time, on the device where there is one; own times add up to all that operators took."""
     trace, nesting = linked.trace, linked.nesting
-    merged = _merged(linked)
-    rows = linked.operators[~merged[linked.operators]]
+    rows = linked.operators[nesting.stands_for[linked.operators] == linked.operators]  # others count for their caller
     groups = group_by(trace.name[rows], trace.shapes[rows]) if by_shape else group_by(trace.name[rows])
     outermost = ~_inside_itself(linked)[rows]
     host_self, device_self = nesting.self_ns[rows], linked.device_self_ns[rows]
@@ -74,13 +73,6 @@ def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSum
     if linked.has_device:
         return sorted(table, key=lambda r: (-r.device_self_ns, -r.host_self_ns, r.name, r.shapes))
     return sorted(table, key=lambda r: (-r.host_self_ns, r.name, r.shapes))
-
-
-def _merged(linked: Linked) -> Bools:
-    """Calls that were folded into their caller: the same operator, and no time of their own left."""
-    nesting, name = linked.nesting, linked.trace.name
-    merged: Bools = (nesting.self_ns == 0) & (nesting.parent >= 0) & (name == name[nesting.parent])
-    return merged
 
 
 def _inside_itself(linked: Linked) -> Bools:

@@ -5,6 +5,7 @@ from collections import defaultdict
 import pytest
 
 from gptscope.profiling.trace import open_trace, operator_table, profiled_time
+from gptscope.profiling.trace.analysis import Linked, operator_sums
 
 
 def event(name, cat, ts, dur, *, tid=1, **args):
@@ -90,3 +91,19 @@ def test_a_call_within_a_call_of_the_same_operator_is_counted_once_in_the_total(
     )
     row = next(row for row in operator_table(trace) if row.name == "aten::to")
     assert (row.calls, row.self_time_us, row.total_time_us) == (2, 45.0, 50.0)
+
+
+def test_kernels_of_an_overload_count_for_the_call_that_it_was_folded_into(write_trace):
+    path = write_trace(
+        [
+            event("aten::sum", "cpu_op", 0, 50, **{"External id": 1}),
+            event("aten::sum", "cpu_op", 5, 40, **{"External id": 2}),
+            event("cudaLaunchKernel", "cuda_runtime", 10, 3, correlation=7, **{"External id": 2}),
+            event("reduce_kernel", "kernel", 80, 10, tid=7, device=0, stream=7, correlation=7),
+        ]
+    )
+    trace = open_trace(path)
+    (row,) = operator_table(trace)
+    assert (row.calls, row.device_self_time_us, row.device_total_time_us) == (1, 10.0, 10.0)
+    (sums,) = operator_sums(Linked.of(trace))
+    assert (sums.calls, sums.device_self_ns, sums.device_total_ns) == (1, 10_000, 10_000)
