@@ -1,7 +1,6 @@
-"""A trace as the timeline shows it: groups of lanes with names, events by lane, counters, steps. Made on a thread."""
+"""A trace as the timeline shows it: groups of lanes with names, events by lane, counters, steps."""
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -21,8 +20,6 @@ from gptscope.profiling.trace.nesting import MODULE_PREFIX, PYTHON_MODULE_PREFIX
 GroupKind = Literal["steps", "modules", "thread", "stream"]
 _STEPS, _MODULES, _DEVICE_RANGES, _REST = range(4)
 """Parts of a track, from top to bottom."""
-Pulse = Callable[[], None]
-"""Called between the parts of long work; what it raises stops it."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +46,18 @@ class StepMark:
 class Timeline:
     """All that the timeline draws and answers. Times are floats in nanoseconds from the trace's beginning."""
 
-    def __init__(self, trace: Trace, linked: Linked | None = None, pulse: Pulse = lambda: None) -> None:
+    def __init__(self, trace: Trace, linked: Linked | None = None) -> None:
         """Sort the trace's events into lanes."""
         self.trace = trace
         self.linked = linked if linked is not None else Linked.of(trace)
         self.origin_ns, last = trace.span_ns
         self.span = float(max(last - self.origin_ns, 1))
-        pulse()
         virtual = self._virtual_tracks()
         lane = lane_of(dataclasses.replace(trace, track=virtual))
-        pulse()
         self.codes = event_codes(self.linked, self._has_inside(virtual, lane))
-        pulse()
-        self.groups = self._groups(virtual, lane, pulse)
-        pulse()
+        self.groups = self._groups(virtual, lane)
         self.counters: list[CounterLane] = counter_lanes(trace)
         self.steps = self._steps()
-        pulse()
         self.sums = WorkSums(work_pieces(self.linked, self.codes), self.origin_ns)
         self._places: dict[int, tuple[int, int]] = {}
 
@@ -91,18 +83,16 @@ class Timeline:
         inside[order[:-1][deeper]] = True
         return inside
 
-    def _groups(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16], pulse: Pulse) -> list[Group]:
+    def _groups(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16]) -> list[Group]:
         trace, count = self.trace, len(self.trace.tracks)
         infos = tracks_in_order(trace, lane)
         depth = int(lane.max()) + 1 if lane.size else 1
         key = virtual.astype(np.int64) * depth + lane
         order = np.lexsort((trace.start_ns, key)).astype(np.int32)
-        pulse()
         keys = key[order]
         begin = (trace.start_ns[order] - self.origin_ns).astype(np.float64)
         end = begin + trace.duration_ns[order]
         codes = self.codes[order]
-        pulse()
         several = len({info.process for info in infos if not info.is_device}) > 1
         found: list[tuple[int, int, Group]] = []
         for position, info in enumerate(infos):
@@ -115,7 +105,6 @@ class Timeline:
                 for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                     if b > a:
                         lanes.append(LaneEvents.build(order[a:b], begin[a:b], end[a:b], codes[a:b]))
-                        pulse()
                 size = int(bounds[-1] - bounds[0])
                 if part in (_STEPS, _MODULES):
                     if lanes:
@@ -170,8 +159,8 @@ class Timeline:
         return [_label(name) for name in self.trace.names]
 
     def prepare(self) -> None:
-        """Compute on the loading thread what would else be computed when it is first drawn."""
-        assert len(self.labels) == len(self.trace.names)
+        """Compute now what would else be computed when it is first drawn or chosen."""
+        _ = (self.labels, self.linked.entries, self.linked.communicates)
 
     def label(self, row: int) -> str:
         """What stands on an event or instant."""

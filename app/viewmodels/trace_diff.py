@@ -1,8 +1,8 @@
 """Two traces beside each other as a table: before, after, change and ratio of everything on one level."""
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.tables import Column, Table
-from gptscope.app.viewmodels.trace_columns import NS_PER_MS, floats, numbers, table, text
+from gptscope.app.viewmodels.tables import Table
+from gptscope.app.viewmodels.trace_columns import NS_PER_MS, numbers, table, text
 from gptscope.profiling.trace.analysis.diff import DiffRow, Level, TraceDiff
 from gptscope.profiling.trace.names import short_name
 
@@ -21,23 +21,14 @@ def diff_table(diff: TraceDiff) -> Table:
     rows = diff.rows
     ratio = [row.after_ns / row.before_ns if row.before_ns else None for row in rows]
     unit = "ms per step" if diff.per_step else "ms"
-    change = floats([row.change_ns / NS_PER_MS for row in rows])
     columns = [
         text(LEVEL_TITLES[diff.level][:-1] if diff.level != "category" else "Category",
              [_name(row, diff.level) for row in rows], width=340, stretch=True),
         text("State", [_STATUS[row.status] for row in rows], width=96),
         numbers(f"Before, {unit}", [row.before_ns for row in rows], scale=NS_PER_MS, width=124),
         numbers(f"After, {unit}", [row.after_ns for row in rows], scale=NS_PER_MS, width=124),
-        Column(
-            title=f"Change, {unit}",
-            values=change,
-            text=lambda i: fmt.signed(float(change[i])),
-            look="number",
-            width=128,
-            strong=True,
-            tone=lambda i: _tone(float(change[i])),
-            tip="After minus before",
-        ),
+        numbers(f"Change, {unit}", [row.change_ns for row in rows], scale=NS_PER_MS, width=128, strong=True,
+                tip="After minus before", shown=fmt.signed, tone=_tone),
         numbers("After / before", ratio, width=104, shown=fmt.ratio),
         numbers("Calls before", [row.before_calls for row in rows], width=92),
         numbers("Calls after", [row.after_calls for row in rows], width=92),

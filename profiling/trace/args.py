@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gptscope.profiling.trace.events import BROKEN, decode_args
 from gptscope.profiling.trace.health import TraceError
 from gptscope.profiling.trace.repair import args_one_by_one
-from gptscope.profiling.trace.source import Checkpoint, read_range
+from gptscope.profiling.trace.source import Checkpoint, find_checkpoints, read_range
 
 _BETWEEN = b" \t\r\n,"
 
@@ -33,6 +33,10 @@ class ArgsReader:
         self._checkpoints, self._bom_bytes = checkpoints, bom_bytes
         self._known: tuple[int, list[Any]] = (-1, [])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: checkpoints cannot go there and are found anew when first needed."""
+        return ArgsReader, (self.path, self.pieces, (), self._bom_bytes)
+
     def of(self, place: int) -> dict[str, Any]:
         """The arguments of one event; empty when it has none, or when the file is gone or has changed."""
         piece = int(np.searchsorted(self.pieces.first, place, side="right")) - 1
@@ -47,6 +51,8 @@ class ArgsReader:
 
     def _read(self, piece: int) -> list[Any]:
         try:
+            if not self._checkpoints:
+                self._checkpoints = find_checkpoints(self.path)
             offset, size = int(self.pieces.offset[piece]), int(self.pieces.size[piece])
             text = read_range(self.path, offset, size, self._checkpoints, self._bom_bytes)
         except TraceError:

@@ -47,6 +47,8 @@ class TraceText:
         self.checkpoints = [Checkpoint(0, 0, zlib.decompressobj(wbits=31))]
         """Places from which gzipped text can be read again."""
         self.bom_bytes = 0
+        self.packed = False
+        """The text is inflated, from gzip or zip."""
         self._working: Generator[bytes] | None = None
         self._opened: list[BinaryIO | zipfile.ZipFile] = []
 
@@ -96,6 +98,7 @@ class TraceText:
             packed = self._inflate(file)
         else:
             return self._plain(file)
+        self.packed = True
         self._working = ahead(packed)
         return self._working
 
@@ -225,6 +228,19 @@ def read_range(path: Path, offset: int, size: int, checkpoints: Sequence[Checkpo
         raise TraceError(f"{path} has changed: its compressed data is damaged ({error}).") from error
     with TraceText(path, HealthReport()) as text:
         return _cut_out(text.blocks(), offset, size)
+
+
+def find_checkpoints(path: Path) -> list[Checkpoint]:
+    """Places from which a gzipped file can be read again; one at the beginning for all other files.
+
+    Raises:
+        TraceError: The file cannot be read.
+    """
+    with TraceText(path, HealthReport()) as text:
+        for _ in text.blocks():
+            if not text.packed:
+                break
+        return text.checkpoints
 
 
 def _inflate_range(file: BinaryIO, offset: int, size: int, checkpoints: Sequence[Checkpoint]) -> bytes:

@@ -1,39 +1,54 @@
-"""Opens traces on a thread: reading, lanes and tables, with progress, cancel and errors told in a sentence."""
+"""Follows the opener process that reads traces and makes tables: progress, cancel, results, errors in a sentence.
 
+The window's own process computes nothing, so no trace, however large or damaged, can stall or end it. Columns come
+through a file that is mapped and lives as long as the timeline made of it.
+"""
+
+import contextlib
+import pickle
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from gptscope.app.opener import mapped
+from gptscope.app.opener.jobs import OpenedTrace
 from gptscope.app.viewmodels.timeline_model import Timeline
-from gptscope.app.viewmodels.trace_diff import diff_table
-from gptscope.app.viewmodels.trace_tables import TABLES
-from gptscope.profiling.trace import HealthNote, TraceError, open_trace
-from gptscope.profiling.trace.analysis.checks import health_notes
-from gptscope.profiling.trace.analysis.diff import LEVELS, diff_traces
-from gptscope.profiling.trace.analysis.linked import Linked
-from gptscope.profiling.trace.analysis.utilisation import device_use
+from gptscope.profiling.processes import describe_exit
+from gptscope.profiling.temp_folders import temporary_folder
 
-_QUICK_SWITCH_S = 0.0005
-"""How long the loading thread may keep Python's lock while the window wants it; usually it is ten times as long."""
+__all__ = ["OpenedTrace", "TraceLoader"]
+
+OPENER = (sys.executable, "-P", "-m", "gptscope.app.opener")
 
 
-@dataclass(frozen=True)
-class OpenedTrace:
-    """A trace ready to be looked at."""
+@dataclass
+class _Job:
+    """One run of the opener."""
 
-    path: Path
-    timeline: Timeline
-    health: tuple[HealthNote, ...]
-    devices: tuple[str, ...]
-    """Names of the devices that worked."""
+    arguments: tuple[str, ...]
+    stopped: threading.Event = field(default_factory=threading.Event)
+    process: "subprocess.Popen[bytes] | None" = None
 
+    def stop(self) -> None:
+        """Give it up; returns at once."""
+        self.stopped.set()
+        if self.process is not None:
+            self.process.kill()
 
-class _Stopped(Exception):  # noqa: N818  (not an error: the user wished it)
-    pass
+    def start(self) -> "subprocess.Popen[bytes]":
+        """Start the process, which ends with this one. It may have been given up already."""
+        process = subprocess.Popen([*OPENER, *self.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = process
+        if self.stopped.is_set():
+            process.kill()
+        return process
 
 
 class TraceLoader(QObject):
@@ -41,7 +56,7 @@ class TraceLoader(QObject):
 
     progressed = Signal(str, float)  # what is done, share of the whole (0 to 1)
     opened = Signal(object)  # OpenedTrace
-    table_ready = Signal(str, object)  # key in TABLES, Table
+    table_ready = Signal(str, object)  # key in TABLES, what its tab shows
     compared = Signal(str, object)  # what with what, Level -> Table
     finished = Signal()
     failed = Signal(str, str)  # what happened, what it says in detail
@@ -51,7 +66,11 @@ class TraceLoader(QObject):
     def __init__(self) -> None:
         super().__init__()
         self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
+        self._job: _Job | None = None
+        self._at_close = contextlib.ExitStack()
+        self._folder: Path | None = None
+        self._numbers = count()
+        self._files: weakref.WeakKeyDictionary[Timeline, Path] = weakref.WeakKeyDictionary()
 
     @property
     def busy(self) -> bool:
@@ -60,107 +79,88 @@ class TraceLoader(QObject):
 
     def load(self, path: Path) -> None:
         """Open a trace; what was being loaded before is given up."""
-        self._start(lambda stop: self._load(path, stop))
+        if self._folder is None:
+            self._folder = self._at_close.enter_context(temporary_folder())
+        self._start("load", str(path), str(self._folder / f"timeline-{next(self._numbers)}"))
 
     def tables(self, timeline: Timeline, selected: tuple[int, int] | None) -> None:
-        """Make all tables anew for a range of the trace (None: all of it)."""
-        self._start(lambda stop: self._tables_of(timeline, selected, stop))
+        """Make all tables anew for a range of an opened trace (None: all of it)."""
+        self._start("tables", str(self._files[timeline]), *map(str, selected or ()))
 
     def compare(self, timeline: Timeline, path: Path) -> None:
-        """Open another trace and compare it with the one that is shown."""
-        self._start(lambda stop: self._compare(timeline, path, stop))
+        """Open another trace and compare it with an opened one."""
+        self._start("compare", str(self._files[timeline]), str(path))
 
     def cancel(self) -> None:
         """Give up; returns at once."""
-        self._stop.set()
+        if self._job is not None:
+            self._job.stop()
 
     def close(self) -> None:
-        """Give up and wait for the thread."""
-        self._stop.set()
+        """Give up, wait for the thread and remove what was handed over."""
+        self.cancel()
         if self._thread is not None:
             self._thread.join(10)
+        self._at_close.close()
+        self._folder = None
 
-    def _start(self, work: Callable[[threading.Event], None]) -> None:
+    def _start(self, *arguments: str) -> None:
         self.cancel()
-        self._stop = stop = threading.Event()
         before = self._thread
-        self._thread = threading.Thread(
-            target=self._guarded, args=(work, stop, before), name="open a trace", daemon=True
-        )
+        self._job = job = _Job(arguments)
+        self._thread = threading.Thread(target=self._guarded, args=(job, before), name="open a trace", daemon=True)
         self._thread.start()
 
-    def _guarded(
-        self, work: Callable[[threading.Event], None], stop: threading.Event, before: threading.Thread | None
-    ) -> None:
-        """Do it, and turn every way to fail into a sentence."""
+    def _guarded(self, job: _Job, before: threading.Thread | None) -> None:
+        """Follow the job, and turn every way to fail into a sentence."""
         if before is not None:
             before.join()
-        usual = sys.getswitchinterval()
-        sys.setswitchinterval(_QUICK_SWITCH_S)
         try:
-            work(stop)
-        except _Stopped:
-            self.stopped.emit()
-        except (TraceError, OSError) as error:
+            self._follow(job)
+        except OSError as error:
             self.failed.emit(str(error), "")
-        except MemoryError:
-            self.failed.emit("There is not enough memory for this trace.", "")
         except Exception as error:  # noqa: BLE001  (a fault of ours must not end the thread silently)
             sentence = f"gptscope met a fault of its own while it opened this trace: {type(error).__name__}: {error}"
             self.failed.emit(sentence, repr(error))
-        finally:
-            sys.setswitchinterval(usual)
 
-    def _reading(self, path: Path, stop: threading.Event) -> Callable[[int, int], None]:
-        """Tells progress, each percent once."""
-        shown = -1
+    def _follow(self, job: _Job) -> None:
+        told = False
+        with job.start() as process:
+            assert process.stdout is not None
+            with contextlib.suppress(EOFError, pickle.UnpicklingError):  # it has ended, perhaps within a message
+                while not job.stopped.is_set():
+                    name, *values = pickle.load(process.stdout)  # noqa: S301  (our own process)
+                    told = told or name in {"finished", "failed"}
+                    if not job.stopped.is_set():
+                        self._take(name, values)
+        if told:
+            return
+        if job.stopped.is_set():
+            self.stopped.emit()
+        else:
+            self.failed.emit(f"The process that read the trace {describe_exit(process.returncode)}.", "")
 
-        def progress(done: int, size: int) -> None:
-            nonlocal shown
-            _go_on(stop)
-            percent = round(100 * done / max(size, 1))
-            if percent != shown:
-                shown = percent
-                self.progressed.emit(f"Reading {path.name}", 0.7 * done / max(size, 1))
+    def _take(self, name: str, values: list[Any]) -> None:
+        signals = {
+            "progressed": self.progressed,
+            "table_ready": self.table_ready,
+            "compared": self.compared,
+            "finished": self.finished,
+            "failed": self.failed,
+            "ranged": self.ranged,
+        }
+        if name == "opened":
+            self.opened.emit(self._handed_over(Path(values[0])))
+        else:
+            signals[name].emit(*values)
 
-        return progress
-
-    def _load(self, path: Path, stop: threading.Event) -> None:
-        trace = open_trace(path, self._reading(path, stop))
-        _go_on(stop)
-        self.progressed.emit("Linking launches, kernels and operators", 0.72)
-        linked = Linked.of(trace)
-        self.progressed.emit("Sorting events into lanes", 0.76)
-        timeline = Timeline(trace, linked, lambda: _go_on(stop))
-        _go_on(stop)
-        notes = tuple(health_notes(linked))
-        devices = tuple(use.name or f"GPU {use.device}" for use in device_use(linked))
-        timeline.prepare()
-        self.opened.emit(OpenedTrace(path, timeline, notes, devices))
-        self._tables_of(timeline, None, stop)
-
-    def _compare(self, timeline: Timeline, path: Path, stop: threading.Event) -> None:
-        other = Linked.of(open_trace(path, self._reading(path, stop)))
-        tables = {}
-        for number, level in enumerate(LEVELS):
-            _go_on(stop)
-            self.progressed.emit("Comparing", 0.7 + 0.3 * number / len(LEVELS))
-            tables[level] = diff_table(diff_traces(timeline.linked, other, level))
-        per_step = timeline.linked.windows.marked and other.windows.marked
-        each = ", per step" if per_step else ", whole traces: they do not both mark steps"
-        self.compared.emit(f"after: {path.name}{each}", tables)
-        self.finished.emit()
-
-    def _tables_of(self, timeline: Timeline, selected: tuple[int, int] | None, stop: threading.Event) -> None:
-        linked = timeline.linked if selected is None else Linked.of(timeline.linked, selected)
-        self.ranged.emit(selected)
-        for number, (key, tab) in enumerate(TABLES.items()):
-            _go_on(stop)
-            self.progressed.emit(f"Table: {tab.title.lower()}", 0.8 + 0.2 * number / len(TABLES))
-            self.table_ready.emit(key, tab.make(linked))
-        self.finished.emit()
+    def _handed_over(self, file: Path) -> OpenedTrace:
+        opened: OpenedTrace = mapped.read(file)
+        self._files[opened.timeline] = file
+        weakref.finalize(opened.timeline, _remove, file)
+        return opened
 
 
-def _go_on(stop: threading.Event) -> None:
-    if stop.is_set():
-        raise _Stopped
+def _remove(file: Path) -> None:
+    with contextlib.suppress(OSError):  # where a mapped file cannot be removed, it goes with its folder
+        file.unlink()

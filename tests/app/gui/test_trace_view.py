@@ -1,7 +1,10 @@
 """The Trace view: opening in every way, choosing, selecting, searching, measuring, exporting, comparing, refusing."""
 
-import threading
-from collections.abc import Callable
+import gc
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,7 +104,7 @@ def test_ctrl_o_and_the_first_screen_open_a_trace(
 def test_all_tables_are_filled_and_rows_lead_to_the_timeline(view: TraceView) -> None:
     kernels = view.tables.views["kernels"]
     assert kernels.columns.rowCount() == 5
-    assert sum(kernels.columns.table.columns[3].values) == STEPS * LAYERS * 5
+    assert sum(kernels.columns.table.columns[2].values) == STEPS * LAYERS * 5
     assert view.tables.views["steps"].columns.rowCount() == STEPS
     modules = view.tables.views["modules"].columns.table.keys
     assert {"blocks.*", *(f"blocks.*.{name}" for name in ("norm", "attn.qkv", "attn.core", "mlp.up"))} <= set(modules)
@@ -169,7 +172,7 @@ def test_dragging_selects_a_range_and_shows_its_sums(view: TraceView, qtbot: QtB
     view.tables.range_button.click()
     qtbot.waitUntil(lambda: not view.loader.busy, timeout=20_000)
     QApplication.processEvents()
-    calls = sum(view.tables.views["kernels"].columns.table.columns[3].values)
+    calls = sum(view.tables.views["kernels"].columns.table.columns[2].values)
     assert 0 < calls < STEPS * LAYERS * 5
     QTest.keyClick(canvas, Qt.Key.Key_Escape)
     assert view.state.range is None
@@ -257,25 +260,56 @@ def test_a_file_that_is_no_trace_is_refused_in_a_sentence(window: MainWindow, tm
     assert view.open_button.isEnabled()
 
 
-def test_cancel_gives_up_and_keeps_what_was_shown(view: TraceView, file: Path, qtbot: QtBot,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    shown, reached, go_on = view.trace, threading.Event(), threading.Event()
+def waiting(view: TraceView, tmp_path: Path, qtbot: QtBot) -> "subprocess.Popen[bytes]":
+    """Open what nobody writes to, and wait until the opener reads it."""
+    pipe = tmp_path / "endless.json"
+    os.mkfifo(pipe)
+    view.open(pipe)
+    reader = view.loader
+    qtbot.waitUntil(lambda: reader._job is not None and reader._job.process is not None, timeout=10_000)
+    process = reader._job.process  # type: ignore[union-attr]
+    assert process is not None
+    return process
 
-    def slow(path: Path, progress: Callable[[int, int], None]) -> Any:
-        progress(1, 2)
-        reached.set()
-        go_on.wait(20)
-        progress(2, 2)
-        return open_trace(path)
 
-    monkeypatch.setattr("gptscope.app.gui.views.trace_loading.open_trace", slow)
-    view.open(file)
-    assert reached.wait(10)
-    view.header.cancel.click()
+@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
+def test_cancel_gives_up_and_keeps_what_was_shown(view: TraceView, tmp_path: Path, qtbot: QtBot) -> None:
+    shown = view.trace
+    process = waiting(view, tmp_path, qtbot)
     with qtbot.waitSignal(view.loader.stopped, timeout=10_000):
-        go_on.set()
+        view.header.cancel.click()
+    assert process.returncode is not None
     assert view.trace is shown
     assert not view.header.cancel.isVisibleTo(view)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
+def test_a_crash_while_reading_is_told_and_the_next_trace_opens(
+    view: TraceView, file: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    process = waiting(view, tmp_path, qtbot)
+    with qtbot.waitSignal(view.loader.failed, timeout=10_000) as failed:
+        process.send_signal(signal.SIGSEGV)
+    assert failed.args is not None
+    assert "The process that read the trace was ended by signal 11 (SIGSEGV" in failed.args[0]
+    with qtbot.waitSignal(view.loader.finished, timeout=30_000):
+        view.open(file)
+
+
+def test_what_was_handed_over_is_removed_with_the_timeline_and_with_the_view(
+    view: TraceView, file: Path, qtbot: QtBot
+) -> None:
+    folder = view.loader._folder
+    assert folder is not None
+    assert str(os.getpid()) in folder.name  # so that the next opener removes it after a kill
+    first = list(folder.iterdir())
+    with qtbot.waitSignal(view.loader.finished, timeout=30_000):
+        view.open(file)
+    gc.collect()
+    qtbot.waitUntil(lambda: len(list(folder.iterdir())) == 1, timeout=5_000)
+    assert list(folder.iterdir()) != first
+    view.close_loader()
+    assert not folder.exists()
 
 
 def test_damage_is_told_in_the_header_and_listed(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
