@@ -16,8 +16,9 @@ class Compare:
 
     summary = "measure settings against each other, alternately, and judge speed and output"
     examples = """\
-A setting is written as key=value pairs with commas: precision, fuse (several with +), kv-cache, threads, name.
-Keys left out are taken from --precision, --fuse, --kv-cache and --threads.
+A setting is written as key=value pairs with commas: precision, fuse (several with +), kv-cache, pruning,
+speculation, model, threads, name, and settings of levers as --option writes them. Keys left out are taken from
+--precision, --fuse and so on.
 
 examples:
   gptscope compare --candidate "precision=bf16,fuse=all,kv-cache=static"
@@ -76,10 +77,13 @@ def variants_from(args: argparse.Namespace) -> list[Variant]:
     default = options.variant_from(args)
     if not args.candidate:
         raise options.UsageError(
-            'compare needs at least one candidate, for example --candidate "precision=bf16,fuse=all,kv-cache=static".'
+            f"gptscope {args.command} needs at least one candidate, for example "
+            '--candidate "precision=bf16,fuse=all,kv-cache=static".'
         )
     if len(args.candidate) > MOST_CANDIDATES:
-        raise options.UsageError(f"compare takes at most {MOST_CANDIDATES} candidates, but got {len(args.candidate)}.")
+        raise options.UsageError(
+            f"gptscope {args.command} takes at most {MOST_CANDIDATES} candidates, but got {len(args.candidate)}."
+        )
     variants = [options.parse_variant(args.baseline, default, "--baseline")]
     variants += [options.parse_variant(spec, default, "--candidate") for spec in args.candidate]
     seen: set[bytes] = set()

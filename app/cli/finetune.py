@@ -22,7 +22,7 @@ class FineTuneCommand:
     examples = (
         "examples:\n  gptscope finetune --recipe int8-static --steps 200 --out tuned\n"
         "  gptscope finetune --mode targeted --layers 3 --recipe int8-dynamic --option granularity=tensor --out tuned\n"
-        "  gptscope compare --quality --candidate precision=int8-static --candidate precision=int8-static,model=tuned"
+        "  gptscope compare --candidate precision=int8-static --candidate precision=int8-static,model=tuned"
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
