@@ -109,6 +109,9 @@ class GeluMLP(nn.Module):
 class SwigluMLP(nn.Module):
     """Widen twice, gate one by the other, narrow (Shazeer 2020; Llama, Mistral, Qwen)."""
 
+    smoothing: Tensor | None = None
+    """`[F]`, what the hidden features were divided by in `up` and multiplied with in `down`; None: by nothing."""
+
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)

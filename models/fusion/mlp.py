@@ -12,6 +12,9 @@ from gptscope.models.levers import Evidence, LeverContext, ProfileFacts
 class FusedSwigluMLP(nn.Module):
     """Gate and up stacked; SiLU in one operator."""
 
+    smoothing: Tensor | None = None
+    """As in `SwigluMLP`."""
+
     def __init__(self, separate: SwigluMLP) -> None:
         super().__init__()
         self.gate_up: nn.Module = stack_linears((separate.gate, separate.up))

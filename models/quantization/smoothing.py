@@ -2,8 +2,9 @@
 
 Activations differ in size by feature, and one scale for all of them wastes the small ones' bits. Feature j is divided
 by s_j = max|X_j|^alpha / max|W_j|^(1 - alpha), and column j of the weights that read it is multiplied by s_j, so that
-the product stays the same. The division costs nothing where a norm makes the activations: it goes into the norm's
-scale. That is so before q, k and v, before gate and up, and before the output projection.
+the product stays the same. The division costs nothing where what makes the activations can do it: a norm's scale before
+q, k and v, before gate and up, and before the output projection; the rows of `up` before `down` in a gated MLP, whose
+hidden features are a product with `up` as one factor (as AWQ does, Lin et al. 2023). The rest has a bend in between.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from gptscope.models.gpt import GPT
+from gptscope.models.fusion.mlp import FusedSwigluMLP
+from gptscope.models.gpt import GPT, SwigluMLP
 from gptscope.models.quantization.names import input_name, linears
 from gptscope.models.quantization.ranges_file import InputRange, Ranges
 
@@ -43,7 +45,27 @@ def smooth(model: GPT, ranges: Ranges, alpha: float) -> dict[str, Tensor]:
         for layer in layers:  # a new parameter: the output projection may share its own with the embedding
             layer.weight = nn.Parameter(layer.weight.detach() * factor_D, requires_grad=False)
         smoothed[name] = factor_D
+    for number, block in enumerate(model.blocks):
+        if isinstance(block.mlp, SwigluMLP | FusedSwigluMLP):
+            name = f"blocks.{number}.mlp.down"
+            smoothed[name] = _smooth_gated(block.mlp, ranges, name, alpha)
     return smoothed
+
+
+def _smooth_gated(mlp: SwigluMLP | FusedSwigluMLP, ranges: Ranges, name: str, alpha: float) -> Tensor:
+    """Move outliers of a gated MLP's hidden features; return what each feature is divided by."""
+    up, down = mlp.gate_up if isinstance(mlp, FusedSwigluMLP) else mlp.up, mlp.down
+    assert isinstance(up, nn.Linear)
+    assert isinstance(down, nn.Linear)
+    factor_F = factors(ranges.channels(name, down.in_features), [down.weight], alpha)
+    divisor_N = torch.ones(up.out_features, dtype=factor_F.dtype, device=factor_F.device)
+    divisor_N[-len(factor_F) :] = factor_F  # a fused layer has the gate's rows first
+    up.weight = nn.Parameter(up.weight.detach() / divisor_N[:, None], requires_grad=False)
+    if up.bias is not None:
+        up.bias = nn.Parameter(up.bias.detach() / divisor_N, requires_grad=False)
+    down.weight = nn.Parameter(down.weight.detach() * factor_F, requires_grad=False)
+    mlp.smoothing = factor_F
+    return factor_F
 
 
 def factors(largest_D: Tensor, weights: Sequence[Tensor], alpha: float) -> Tensor:

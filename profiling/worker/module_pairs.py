@@ -32,7 +32,9 @@ class Pair:
     reference: nn.Module
     candidate: nn.Module
     scaling: Tensor | None
-    """`[D]`, what the candidate's norm before the module does more than the reference's, where that is on purpose."""
+    """`[D]`, what the candidate's input has been multiplied with on purpose, that the reference's has not."""
+    restoring: Tensor | None
+    """`[N]`, what the candidate's output is multiplied with to be the reference's."""
     dtype: torch.dtype
     """Of the candidate's inputs."""
 
@@ -43,13 +45,15 @@ class Pair:
 
     def stand_in(self) -> nn.Module:
         """The candidate's module for the reference's place: takes and gives the reference's type."""
-        return _StandIn(self.candidate, self.dtype, self.scaling)
+        return _StandIn(self.candidate, self.dtype, self.scaling, self.restoring)
 
 
 class _StandIn(nn.Module):
-    def __init__(self, inner: nn.Module, dtype: torch.dtype, scaling_D: Tensor | None) -> None:
+    def __init__(
+        self, inner: nn.Module, dtype: torch.dtype, scaling_D: Tensor | None, restoring_N: Tensor | None
+    ) -> None:
         super().__init__()
-        self.inner, self.dtype, self.scaling_D = inner, dtype, scaling_D
+        self.inner, self.dtype, self.scaling_D, self.restoring_N = inner, dtype, scaling_D, restoring_N
 
     def forward(self, x: Tensor, *more: Rope | Mask | None) -> Tensor:
         if self.scaling_D is not None:
@@ -58,7 +62,7 @@ class _StandIn(nn.Module):
             x = x.to(self.dtype)
         more = tuple(Rope(*(part.to(self.dtype) for part in one)) if isinstance(one, Rope) else one for one in more)
         y: Tensor = self.inner(x, *more)
-        return y.float()
+        return y.float() if self.restoring_N is None else y.float() * self.restoring_N
 
 
 def find_pairs(reference: GPT, candidate: GPT) -> list[Pair]:
@@ -89,7 +93,15 @@ def _pair(reference: GPT, candidate: GPT, path: str, dtype: torch.dtype) -> Pair
     elif (name := _NORMS.get(path.split(".", 2)[2])) is not None:
         norm = f"blocks.{layer}.{name}"
     scaling_D = None if norm is None else _scaling(reference.get_submodule(norm), candidate.get_submodule(norm))
-    return Pair(path, layer, reference.get_submodule(path), candidate.get_submodule(path), scaling_D, dtype)
+    restoring_N = None
+    if path.endswith((".mlp.up", ".mlp.down")):
+        moved_F = getattr(candidate.get_submodule(path.rpartition(".")[0]), "smoothing", None)
+        if moved_F is not None and path.endswith(".down"):
+            scaling_D = 1.0 / moved_F
+        elif moved_F is not None:
+            restoring_N = moved_F
+    twins = reference.get_submodule(path), candidate.get_submodule(path)
+    return Pair(path, layer, *twins, scaling_D, restoring_N, dtype)
 
 
 def _scaling(ours: nn.Module, theirs: nn.Module) -> Tensor | None:

@@ -72,7 +72,8 @@ def test_smoothing_keeps_the_output_and_evens_out_what_norms_give(
     untouched = copy.deepcopy(model)
     ranges = observe(model, calibration(text_BL))
     factors = smooth(model, ranges, 0.5)
-    assert set(factors) == {"lm_head"} | {f"blocks.{n}.{part}" for n in (0, 1) for part in ("attn.qkv", "mlp.up")}
+    parts = ("attn.qkv", "mlp.up", *(("mlp.down",) if model.config.mlp == "swiglu" else ()))
+    assert set(factors) == {"lm_head"} | {f"blocks.{n}.{part}" for n in (0, 1) for part in parts}
     with torch.inference_mode():
         error = (model(text_BL) - untouched(text_BL)).abs().max() / untouched(text_BL).abs().max()
     assert error < 1e-4
@@ -82,6 +83,23 @@ def test_smoothing_keeps_the_output_and_evens_out_what_norms_give(
         assert torch.allclose(one.channels, expected.inputs[name].channels, rtol=1e-3, atol=1e-5), name
     spread = [one.inputs["blocks.0.attn.qkv"].channels for one in (ranges, seen)]
     assert spread[1].max() / spread[1].median() < 0.5 * spread[0].max() / spread[0].median()
+
+
+@pytest.mark.parametrize("fusions", [(), FUSIONS])
+def test_smoothing_moves_an_outlier_inside_a_gated_mlp(
+    fusions: tuple[str, ...], prepared: Callable[..., PreparedModel], text_BL: torch.Tensor
+) -> None:
+    model = prepared("llama", *fusions).model
+    up = model.blocks[1].mlp.gate_up if fusions else model.blocks[1].mlp.up
+    with torch.no_grad():
+        up.weight[-5] *= 50.0  # the fifth of the last features, with or without the gate's rows before
+        model.blocks[1].mlp.down.weight[:, -5] /= 50.0
+    ranges = observe(model, calibration(text_BL))
+    factor_F = smooth(model, ranges, 1.0)["blocks.1.mlp.down"]
+    assert int(factor_F.argmax()) == model.config.d_ff - 5
+    before, after = (one.inputs["blocks.1.mlp.down"].channels for one in (ranges, observe(model, calibration(text_BL))))
+    assert before.max() / before.median() > 20
+    assert torch.allclose(after, torch.ones_like(after), rtol=1e-3)
 
 
 def test_observing_sees_every_input_and_leaves_no_hook(

@@ -9,7 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from gptscope.models.calibration import CalibrationText
 from gptscope.models.gpt import GPT, init_weights
+from gptscope.models.quantization.observing import observe
+from gptscope.models.quantization.smoothing import smooth
 from gptscope.profiling.experiment import Workload
 from gptscope.profiling.records import LayerErrors
 from gptscope.profiling.worker import layer_map
@@ -109,6 +112,19 @@ def test_a_rescaled_norm_is_made_good_for(kit):
     found = mapped(kit, smoothed, reference)
     assert found["blocks.1.mlp.up"].output_sqnr_db > 100
     assert found["blocks.1.mlp.up"].kl_mean < 1e-6
+
+
+def test_a_smoothed_gated_mlp_is_made_good_for(kit):
+    """SmoothQuant moves a factor from the rows of `up` into the columns of `down`: each alone must not look wrong."""
+    reference = model(kit)
+    smoothed = copy.deepcopy(reference)
+    ranges = observe(reference, CalibrationText(token_ids=text(128).view(2, 64), source="a test"))
+    factors = smooth(smoothed, ranges, 0.8)
+    assert factors["blocks.0.mlp.down"].max() > 2 * factors["blocks.0.mlp.down"].min()
+    found = mapped(kit, smoothed, reference)
+    for name in ("blocks.0.mlp.up", "blocks.0.mlp.gate", "blocks.1.mlp.down", "blocks.1.attn.qkv.q"):
+        assert found[name].output_sqnr_db > 100, name
+        assert found[name].kl_mean < 1e-6, name
 
 
 def test_modules_of_other_sizes_are_taken_as_a_whole(kit):
