@@ -1,7 +1,8 @@
 """A trace as strict Chrome JSON that Perfetto and chrome://tracing open without losing an event.
 
-Text is escaped, there is no inf or nan, times have all their digits, and events that cross others on their track get
-tracks of their own, because viewers drop them otherwise.
+Text is escaped, there is no inf or nan, times have all their digits, and what viewers would drop or mistake is written
+so that they do not: events that cross others get tracks of their own, times that a double does not hold count from
+`baseTimeNanoseconds` (as Kineto writes them), and an event without an end only begins.
 """
 
 import gzip
@@ -12,13 +13,18 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from gptscope.profiling.export.files import write_whole
+from gptscope.profiling.export.own_tracks import OwnTracks
 from gptscope.profiling.export.trace_rows import nesting_lanes, rows_in
 from gptscope.profiling.trace import Trace
 
 _BLOCK = 2000
 """Events that are put into one piece of text."""
+_EXACT_NS = 2**52
+"""Later than this a viewer that reads microseconds as a double is off by nanoseconds."""
+_SECOND_NS = 1_000_000_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,12 +52,27 @@ def perfetto_json(
     """
     head = {**trace.metadata, "displayTimeUnit": trace.metadata.get("displayTimeUnit", "ms")}
     head.pop("traceEvents", None)
+    base_ns = _base_ns(trace)
+    if base_ns:
+        before = head.get("baseTimeNanoseconds")
+        head["baseTimeNanoseconds"] = base_ns + (before if isinstance(before, int) else 0)
     yield _encode(head)[:-1] + b',"traceEvents":[\n'
     first = True
-    for block in _blocks(_events(trace, range_ns, categories or {})):
+    for block in _blocks(_events(trace, range_ns, categories or {}, base_ns)):
         yield (b"" if first else b",\n") + b",\n".join(block)
         first = False
     yield b"\n]}\n"
+
+
+def _base_ns(trace: Trace) -> int:
+    """What is taken off all times; 0 where a double holds them: early ones, and whole microseconds."""
+    columns = (trace.start_ns, trace.instants.time_ns, trace.counters.time_ns, trace.flows.time_ns)
+    filled = [column for column in columns if column.size]
+    exact = all(int(np.abs(c).max()) < _EXACT_NS or not (c % 1000).any() for c in filled)
+    if exact:
+        return 0
+    first = min(int(column.min()) for column in filled)
+    return first - first % _SECOND_NS
 
 
 def _blocks(events: Iterator[dict[str, Any]]) -> Iterator[list[bytes]]:
@@ -84,76 +105,32 @@ def time_us(ns: int) -> msgspec.Raw:
     return msgspec.Raw(f"{sign}{whole}.{rest:03d}".encode() if rest else f"{sign}{whole}".encode())
 
 
-def _events(trace: Trace, range_ns: tuple[int, int] | None, categories: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _events(
+    trace: Trace, range_ns: tuple[int, int] | None, categories: dict[str, str], base_ns: int
+) -> Iterator[dict[str, Any]]:
     rows = rows_in(trace, range_ns)
     lanes = nesting_lanes(trace, rows)
-    own = _OwnTracks(trace, rows, lanes)
+    own = OwnTracks(trace, rows, lanes)
     yield from own.metadata()
     category_names = [categories.get(name, name) for name in trace.categories]
     for row, lane in zip(rows.tolist(), lanes.tolist(), strict=True):
-        track = trace.tracks[trace.track[row]]
+        unfinished = bool(trace.unfinished[row])
         event: dict[str, Any] = {
-            "ph": "X",
+            "ph": "B" if unfinished else "X",
             "cat": category_names[trace.category[row]],
             "name": trace.names[trace.name[row]],
-            "pid": track.pid,
-            "tid": own.tid(int(trace.track[row]), lane),
-            "ts": time_us(int(trace.start_ns[row])),
-            "dur": time_us(int(trace.duration_ns[row])),
+            **own.place(int(trace.track[row]), lane),
+            "ts": time_us(int(trace.start_ns[row]) - base_ns),
         }
+        if not unfinished:
+            event["dur"] = time_us(int(trace.duration_ns[row]))
         args = trace.args(row)
-        if trace.unfinished[row]:
-            args = {**args, "unfinished": True}
         if args:
             event["args"] = args
         yield event
-    yield from _instants(trace, range_ns)
-    yield from _counters(trace, range_ns)
-    yield from _flows(trace, range_ns, own)
-
-
-class _OwnTracks:
-    """Thread ids for events that cross others: new numbers beside the file's own."""
-
-    def __init__(self, trace: Trace, rows: Any, lanes: Any) -> None:
-        self._trace = trace
-        crossing = np.flatnonzero(lanes > 0)
-        pairs = sorted({(int(trace.track[rows[i]]), int(lanes[i])) for i in crossing.tolist()})
-        used = [t.tid for t in trace.tracks if isinstance(t.tid, int) and abs(t.tid) < 2**31]
-        self._tids = {pair: max(used, default=0) + 1 + i for i, pair in enumerate(pairs)}
-        self._by_start = {
-            (int(trace.track[rows[i]]), int(trace.start_ns[rows[i]])): int(lanes[i]) for i in crossing.tolist()
-        }
-        self._tracks = sorted({int(t) for t in np.unique(trace.track[rows])})
-
-    def tid(self, track: int, lane: int) -> Any:
-        """Where an event goes."""
-        return self._tids[track, lane] if lane else self._trace.tracks[track].tid
-
-    def tid_at(self, track: int, time_ns: int) -> Any:
-        """Where the event went that begins on a track at a time."""
-        return self.tid(track, self._by_start.get((track, time_ns), 0))
-
-    def metadata(self) -> Iterator[dict[str, Any]]:
-        """Names and places of processes and threads."""
-        trace = self._trace
-        for track, label in trace.labels.items():
-            what = "process_name" if track[1] is None else "thread_name"
-            yield _meta(what, track[0], track[1], {"name": label})
-        for track, index in trace.sort_indices.items():
-            what = "process_sort_index" if track[1] is None else "thread_sort_index"
-            yield _meta(what, track[0], track[1], {"sort_index": index})
-        for (number, lane), tid in self._tids.items():
-            track = trace.tracks[number]
-            label = trace.labels.get(track) or f"thread {track.tid}"
-            yield _meta("thread_name", track.pid, tid, {"name": f"{label} (overlapping {lane})"})
-            wanted = trace.sort_indices.get(track)
-            if wanted is not None:
-                yield _meta("thread_sort_index", track.pid, tid, {"sort_index": wanted})
-
-
-def _meta(what: str, pid: Any, tid: Any, args: dict[str, Any]) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": pid, "tid": 0 if tid is None else tid, "ts": 0, "args": args}
+    yield from _instants(trace, range_ns, own, base_ns)
+    yield from _counters(trace, range_ns, own, base_ns)
+    yield from _flows(trace, range_ns, own, base_ns)
 
 
 def _inside(time_ns: Any, range_ns: tuple[int, int] | None) -> list[int]:
@@ -163,45 +140,57 @@ def _inside(time_ns: Any, range_ns: tuple[int, int] | None) -> list[int]:
     return found
 
 
-def _instants(trace: Trace, range_ns: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
+def _instants(trace: Trace, range_ns: tuple[int, int] | None, own: OwnTracks, base_ns: int) -> Iterator[dict[str, Any]]:
     instants, reader = trace.instants, trace.args_reader
     for i in _inside(instants.time_ns, range_ns):
-        track = trace.tracks[instants.track[i]]
         yield {
             "ph": "i",
-            "s": "t",
             "cat": trace.categories[instants.category[i]],
             "name": trace.names[instants.name[i]],
-            "pid": track.pid,
-            "tid": track.tid,
-            "ts": time_us(int(instants.time_ns[i])),
+            **own.moment(int(instants.track[i])),
+            "ts": time_us(int(instants.time_ns[i]) - base_ns),
             "args": {} if reader is None else reader.of(int(instants.place[i])),
         }
 
 
-def _counters(trace: Trace, range_ns: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
+def _counters(trace: Trace, range_ns: tuple[int, int] | None, own: OwnTracks, base_ns: int) -> Iterator[dict[str, Any]]:
     counters = trace.counters
     for i in _inside(counters.time_ns, range_ns):
         pid, name, key = counters.series[counters.serie[i]]
-        value = float(counters.value[i])
-        yield {"ph": "C", "name": name, "pid": pid, "ts": time_us(int(counters.time_ns[i])), "args": {key: value}}
+        where = {} if pid is None else {"pid": own.pid(pid)}
+        value, time = float(counters.value[i]), time_us(int(counters.time_ns[i]) - base_ns)
+        yield {"ph": "C", "name": name, **where, "ts": time, "args": {key: value}}
 
 
-def _flows(trace: Trace, range_ns: tuple[int, int] | None, own: _OwnTracks) -> Iterator[dict[str, Any]]:
+def _flows(trace: Trace, range_ns: tuple[int, int] | None, own: OwnTracks, base_ns: int) -> Iterator[dict[str, Any]]:
     flows = trace.flows
-    for i in _inside(flows.time_ns, range_ns):
+    steps = _flow_steps(trace)
+    inside = np.array(_inside(flows.time_ns, range_ns), dtype=np.int64)
+    # a beginning stands before an end of the same moment, else viewers find no beginning
+    for i in inside[np.lexsort((~flows.begins[inside], flows.time_ns[inside]))].tolist():
         number, time = int(flows.track[i]), int(flows.time_ns[i])
         category = flows.categories[flows.category[i]]
         begins = bool(flows.begins[i])
         event: dict[str, Any] = {
-            "ph": "s" if begins else "f",
+            "ph": "s" if begins else "t" if steps[i] else "f",
             "cat": category,
             "name": category,
             "id": int(flows.ident[i]),
-            "pid": trace.tracks[number].pid,
-            "tid": own.tid_at(number, time),
-            "ts": time_us(time),
+            **own.place_at(number, time),
+            "ts": time_us(time - base_ns),
         }
         if not begins:
             event["bp"] = "e"
         yield event
+
+
+def _flow_steps(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which ends of arrows others follow: in files that have such steps all but the last of an id."""
+    flows = trace.flows
+    steps = np.zeros(len(flows), dtype=bool)
+    if trace.phases.get("t"):
+        ends = np.flatnonzero(~flows.begins)
+        order = ends[np.lexsort((flows.time_ns[ends], flows.ident[ends], flows.category[ends]))]
+        ident, category = flows.ident[order], flows.category[order]
+        steps[order[:-1]] = (ident[1:] == ident[:-1]) & (category[1:] == category[:-1])
+    return steps

@@ -33,6 +33,7 @@ class Beside:
     memory: MemoryEvents
     labels: dict[Any, str] = field(default_factory=dict)
     sort_indices: dict[Any, int] = field(default_factory=dict)
+    process_labels: dict[Any, str] = field(default_factory=dict)
 
 
 class BesideBuilder:
@@ -45,6 +46,7 @@ class BesideBuilder:
         self._instants, self._counters, self._flows, self._memory = Columns(), Columns(), Columns(), Columns()
         self._labels: dict[Any, str] = {}
         self._sort_indices: dict[Any, int] = {}
+        self._process_labels: dict[Any, str] = {}
 
     @property
     def nbytes(self) -> int:
@@ -99,6 +101,8 @@ class BesideBuilder:
             key = (hashable(event.pid), hashable(event.tid) if of_thread else None)
             if what.endswith("name") and args.name is not None:
                 self._labels[key] = str(args.name)
+            elif what.endswith("labels") and args.labels is not None:
+                self._process_labels[key[0]] = str(args.labels)
             elif isinstance(args.sort_index, int):
                 self._sort_indices[key] = args.sort_index
 
@@ -112,9 +116,9 @@ class BesideBuilder:
         named = list(map(_CATEGORY, rows))
         named = [e.cat or e.name for e in rows] if "" in named else named
         if named.count(named[0]) == len(rows):
-            flows.append("category", np.full(len(rows), categories[named[0]], dtype=np.int16))
+            flows.append("category", np.full(len(rows), categories[named[0]], dtype=np.int32))
         else:
-            flows.append("category", categories.numbers(named, len(rows), np.int16))
+            flows.append("category", categories.numbers(named, len(rows)))
         flows.append("begins", np.full(len(rows), phase == "s", dtype=np.bool_))
         flows.append("track", self._track_numbers(rows))
         flows.append("time_ns", time)
@@ -175,7 +179,7 @@ class BesideBuilder:
             ),
             flows=Flows(
                 categories=self._flow_categories.values_in_order,
-                category=flows.take("category", type_=np.int16),
+                category=flows.take("category", type_=np.int32),
                 ident=flows.take("ident"),
                 begins=flows.take("begins", type_=np.bool_),
                 track=flows.take("track", type_=np.int32),
@@ -192,7 +196,8 @@ class BesideBuilder:
             ),
             labels=self._labels,
             sort_indices=self._sort_indices,
+            process_labels=self._process_labels,
         )
 
 
-_META_NAMES = frozenset({"process_name", "thread_name", "process_sort_index", "thread_sort_index"})
+_META_NAMES = frozenset({"process_name", "thread_name", "process_sort_index", "thread_sort_index", "process_labels"})

@@ -270,6 +270,7 @@ class ColumnBuilder:
             memory=beside.memory,
             labels=beside.labels,
             sort_indices=beside.sort_indices,
+            process_labels=beside.process_labels,
             phases=dict(self.phases),
             metadata=metadata,
             health=tuple(self._health.notes()),

@@ -27,6 +27,7 @@ class Args(msgspec.Struct, gc=False):
     device_id: int = msgspec.field(name="Device Id", default=-1)
     name: Any = None
     sort_index: Any = None
+    labels: Any = None
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw())
     types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw())
     values: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw())
@@ -94,6 +95,7 @@ class LooseArgs(msgspec.Struct, gc=False):
     device_id: Any = msgspec.field(name="Device Id", default=None)
     name: Any = None
     sort_index: Any = None
+    labels: Any = None
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw())
     types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw())
     values: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw())

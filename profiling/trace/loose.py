@@ -61,7 +61,8 @@ def _usual_args(raw: msgspec.Raw, offset: int, health: HealthReport) -> Args | N
     }
     texts: dict[str, Any] = {name: getattr(loose, name) for name in TEXT_ARGS}
     collective = loose.collective if isinstance(loose.collective, str) else None
-    return Args(collective=collective, name=loose.name, sort_index=loose.sort_index, **integers, **texts)
+    plain: dict[str, Any] = {name: getattr(loose, name) for name in ("name", "sort_index", "labels")}
+    return Args(collective=collective, **plain, **integers, **texts)
 
 
 def _integer(value: Any, missing: int, offset: int, health: HealthReport) -> int:

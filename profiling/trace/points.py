@@ -54,7 +54,7 @@ class Flows:
     """Ends of arrows: those with the same id and category belong together, in order of time."""
 
     categories: list[str] = field(default_factory=list)
-    category: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, dtype=np.int16))
+    category: Int32 = field(default_factory=_no_int32)
     """Position in the flows' own `categories`."""
     ident: Int64 = field(default_factory=_no_int64)
     """Text ids are numbered from -1 down."""

@@ -91,6 +91,8 @@ class Trace:
     """Names of threads; a process has its name under `Track(pid, None)`."""
     sort_indices: Mapping[Track, int] = field(default_factory=dict)
     """Where the file wants a thread, or a process under `Track(pid, None)`: smaller is higher."""
+    process_labels: Mapping[Any, str] = field(default_factory=dict)
+    """What else the file calls a process: `CPU`, `GPU 0`."""
     health: tuple[HealthNote, ...] = ()
     """What reading it found: mended, put aside, missing."""
     args_reader: ArgsReader | None = None
