@@ -7,7 +7,7 @@ from torch import nn
 from gptscope.models.calibration import CalibrationText
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, LeverOption, OptionValue
-from gptscope.models.precision.fp8_recipe import KEEP, EmulatedRecipe, format_option, formats_of, largest_inputs
+from gptscope.models.precision.fp8_recipe import CHOICE, EmulatedRecipe, format_option, formats_of, largest_inputs
 from gptscope.models.precision.fp8_scaling import DelayedScaling, LayerScaling
 
 
@@ -48,7 +48,7 @@ class Fp8Delayed(EmulatedRecipe):
             most=16,
             summary="Room for growth: scales are 2^margin smaller than they could be.",
         ),
-        KEEP,
+        *CHOICE,
     )
 
     def needs_calibration(self, context: LeverContext) -> bool:

@@ -21,9 +21,18 @@ KEEP = LeverOption(
     name="keep",
     title="kept in BF16",
     kind="text",
-    default="lm_head",
-    summary="Layers that stay in BF16: names or patterns, such as `lm_head; blocks.0; *.mlp.down`.",
+    default="",
+    summary="Layers that stay in BF16: names or patterns, such as `blocks.0; *.mlp.down`.",
 )
+HEAD = LeverOption(
+    name="head",
+    title="quantize the output projection",
+    kind="switch",
+    default=False,
+    summary="Usually left in BF16: it is nearest to the prediction.",
+)
+CHOICE = (KEEP, HEAD)
+"""Which layers are taken: what every narrow recipe has."""
 EMULATED = "Emulated on a CPU: exact values, no speedup expected."
 
 
@@ -78,7 +87,7 @@ class EmulatedRecipe(PrecisionRecipe):
 
     def quantize(self, model: GPT, context: LeverContext, calibration: CalibrationText | None) -> None:
         settings = self.settings(context)
-        chosen = chosen_linears(model, str(settings["keep"]))
+        chosen = chosen_linears(model, str(settings["keep"]), head=bool(settings["head"]))
         scalings = {name: self.layer_scaling(settings, number) for number, name in enumerate(chosen)}
         if calibration is not None:
             self.calibrate(model, chosen, scalings, calibration)
@@ -111,14 +120,14 @@ class EmulatedRecipe(PrecisionRecipe):
         return self.shown(f"The products of {layers:.0f} layers took narrow values{seen}. {EMULATED}")
 
 
-def chosen_linears(model: GPT, keep: str) -> dict[str, nn.Linear]:
+def chosen_linears(model: GPT, keep: str, *, head: bool) -> dict[str, nn.Linear]:
     """The linear layers to quantize by their paths, in the order of the model.
 
     Raises:
         LeverError: A pattern names no layer, or none is left.
     """
     known = linears(model)
-    kept = matching(known, split_patterns(keep))
+    kept = matching(known, split_patterns(keep)) | (set() if head else {"lm_head"})
     chosen = {path: linear for path, linear in known.items() if path not in kept}
     if not chosen:
         raise LeverError(f"keep is {keep!r}, which leaves no layer to quantize. Name fewer layers.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gptscope.models.levers import LeverOption, OptionValue
-from gptscope.models.precision.fp8_recipe import KEEP, EmulatedRecipe, format_option, formats_of
+from gptscope.models.precision.fp8_recipe import CHOICE, EmulatedRecipe, format_option, formats_of
 from gptscope.models.precision.fp8_scaling import LayerScaling, RowScaling
 
 
@@ -25,7 +25,7 @@ class Fp8Rowwise(EmulatedRecipe):
             default=True,
             summary="Scaling by a power of two adds no rounding of its own.",
         ),
-        KEEP,
+        *CHOICE,
     )
 
     def layer_scaling(self, settings: Mapping[str, OptionValue], number: int) -> LayerScaling:

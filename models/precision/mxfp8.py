@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gptscope.models.levers import LeverOption, OptionValue
-from gptscope.models.precision.fp8_recipe import KEEP, EmulatedRecipe, format_option, formats_of
+from gptscope.models.precision.fp8_recipe import CHOICE, EmulatedRecipe, format_option, formats_of
 from gptscope.models.precision.fp8_scaling import LayerScaling, MxScaling
 
 
@@ -26,7 +26,7 @@ class MxFp8(EmulatedRecipe):
             choices=("up", "down"),
             summary="up: rounded up, so that nothing saturates (NVIDIA); down: rounded down, as the OCP text has it.",
         ),
-        KEEP,
+        *CHOICE,
     )
 
     def layer_scaling(self, settings: Mapping[str, OptionValue], number: int) -> LayerScaling:

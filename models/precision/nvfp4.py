@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gptscope.models.levers import LeverOption, OptionValue
-from gptscope.models.precision.fp8_recipe import KEEP, EmulatedRecipe
+from gptscope.models.precision.fp8_recipe import CHOICE, EmulatedRecipe
 from gptscope.models.precision.fp8_scaling import LayerScaling, NvFp4Scaling
 
 
@@ -38,7 +38,7 @@ class NvFp4(EmulatedRecipe):
             default=True,
             summary="One weight scale per 16 x 16 block, so that forward and backward pass see the same weights.",
         ),
-        KEEP,
+        *CHOICE,
     )
 
     def layer_scaling(self, settings: Mapping[str, OptionValue], number: int) -> LayerScaling:
