@@ -100,7 +100,7 @@ class Tracing(QObject):
             from gptscope.app.gui.views.trace import TraceView
 
             window = self._window
-            self.view = TraceView(window.controller, window.theme, window.icons)
+            self.view = TraceView(window.controller, window.theme, window.icons, window.commands.save_chart)
             self.view.open_button.clicked.connect(self.ask_and_open)
             self._export = TraceExport(window, self.view)
             self.view.export_wanted.connect(self._open_export_menu)

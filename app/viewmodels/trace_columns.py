@@ -142,7 +142,7 @@ def bar(title: str, shares: Numbers, *, width: int = 140, tip: str = "") -> Colu
     return Column(title=title, values=values, text=shown, look="bar", width=width, tip=tip)
 
 
-def categories(values: Sequence[str], *, width: int = 96) -> Column:
+def categories(values: Sequence[str], *, width: int = 116) -> Column:
     """Kinds of work."""
     return text("Category", [category_title(value) for value in values], width=width)
 

@@ -1,91 +1,131 @@
-"""Tables of an opened trace, each made from one analysis, on a thread; a row's key leads back to the timeline."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""Tabs of an opened trace, each made from one analysis, on a thread; a row's key leads back to the timeline."""
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.tables import Table
+from gptscope.app.viewmodels import trace_device_tables as device_tables
+from gptscope.app.viewmodels.charts import trace_bars, trace_plots
+from gptscope.app.viewmodels.charts.kernel_times import category_title
+from gptscope.app.viewmodels.charts.trace_bars import Piece
+from gptscope.app.viewmodels.charts.trace_columns import PART_TITLES, step_columns
 from gptscope.app.viewmodels.trace_columns import (
     NS_PER_MS,
     NS_PER_US,
     bar,
     categories,
     counts,
+    many,
     numbers,
-    percents,
     table,
     text,
 )
+from gptscope.app.viewmodels.trace_page import TraceChart, TracePage, TraceTab
 from gptscope.profiling.trace.analysis import (
     PARTS,
+    KernelSums,
     Linked,
-    collective_sums,
-    copy_sums,
-    gap_sums,
+    category_sums,
+    device_use,
     kernel_sums,
     module_sums,
     operator_sums,
+    roofline_points,
     step_times,
+    tensor_cores_by_category,
 )
-from gptscope.profiling.trace.analysis.advice import advise
-from gptscope.profiling.trace.analysis.memory import device_memory, operator_memory
-from gptscope.profiling.trace.analysis.utilisation import device_use
 from gptscope.profiling.trace.names import short_name
 
-
-@dataclass(frozen=True)
-class TraceTable:
-    """One tab: what it is called and how its table is made."""
-
-    title: str
-    make: Callable[[Linked], Table]
+_RATE_TIP = "Modelled bytes from the recorded shapes, or as the device counted, over the time of these calls"
 
 
-def kernels(linked: Linked) -> Table:
+def _kernel_key(row: KernelSums) -> str:
+    return f"{row.name}\n{row.category}"
+
+
+def kernels(linked: Linked) -> TracePage:
     """Kernels by name, or without device work operators by their own time."""
     rows = kernel_sums(linked)
-    what = "kernels, copies and fills" if linked.has_device else "operators by their own time"
+    all_rows = many(len(rows), "kernel, copy or fill", "kernels, copies and fills")
+    if not linked.has_device:
+        all_rows = many(len(rows), "operator by its own time", "operators by their own time")
     total, calls = sum(row.total_ns for row in rows), sum(row.calls for row in rows)
-    rate = [row.bytes / (row.total_ns / 1e9) / 1e9 if row.bytes and row.total_ns else None for row in rows]
-    flops = [row.flops / (row.total_ns / 1e9) / 1e12 if row.flops and row.total_ns else None for row in rows]
     tensor = {True: "yes", False: "no", None: "n/a"}
     columns = [
-        text("Kernel" if linked.has_device else "Operator", [row.short for row in rows], width=300, stretch=True),
+        text("Kernel" if linked.has_device else "Operator", [row.short for row in rows], width=240, stretch=True),
         categories([row.category for row in rows]),
-        text("Module", [row.module for row in rows], width=180, tip="Where most of its time belongs"),
-        counts("Calls", [row.calls for row in rows]),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True),
-        bar("Share of work", [row.share for row in rows]),
-        numbers("Mean µs", [row.mean_ns for row in rows], scale=NS_PER_US),
-        numbers("Longest µs", [row.max_ns for row in rows], scale=NS_PER_US, width=84),
-        numbers("GB/s", rate, tip="Modelled bytes from the recorded shapes over time"),
-        numbers("TFLOP/s", flops, tip="Modelled from the recorded shapes"),
+        counts("Calls", [row.calls for row in rows], width=67),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, width=88, strong=True),
+        bar("Share of work", [row.share for row in rows], width=124),
+        numbers("Mean µs", [row.mean_ns for row in rows], scale=NS_PER_US, width=81),
+        numbers("Longest µs", [row.max_ns for row in rows], scale=NS_PER_US, width=102),
+        numbers("GB/s", [row.bytes_per_s for row in rows], scale=1e9, tip=_RATE_TIP),
+        numbers(
+            "TFLOP/s", [row.flops_per_s for row in rows], scale=1e12, tip="Modelled from the recorded shapes", width=81
+        ),
     ]
+    if len(linked.nesting.modules) > 1:
+        columns.insert(5, text("Module", [row.module for row in rows], width=170, tip="Where most of its time belongs"))
     if linked.has_device:
         columns.append(text("Tensor cores", [tensor[row.tensor_cores] for row in rows], width=90, tip="By its name"))
         columns.append(text("Operator", [short_name(row.operator) if row.operator else "" for row in rows], width=150))
-    return table(
+    made = table(
         columns,
-        [f"{row.name}\n{row.category}" for row in rows],
+        [_kernel_key(row) for row in rows],
         swatches=[row.category for row in rows],
-        sort=4,
-        footer={0: f"{fmt.count(len(rows))} {what}", 3: fmt.count(calls), 4: fmt.number(total / NS_PER_MS), 5: "100 %"},
+        sort=3,
+        footer={0: all_rows, 2: fmt.count(calls), 3: fmt.number(total / NS_PER_MS), 4: "100 %"},
         empty="This trace has neither device work nor operators.",
     )
+    pieces = [Piece(_kernel_key(row), row.short, row.category, row.total_ns) for row in rows]
+    source = "ms, each part is a kernel" if linked.has_device else "ms, each part is an operator's own time"
+    return TracePage(made, TraceChart("Time by kind of work", source, trace_bars.by_category(pieces, made.empty)))
 
 
-def operators(linked: Linked) -> Table:
+def kinds(linked: Linked) -> TracePage:
+    """Kinds of work, and whether matrix products ran on tensor cores."""
+    rows, use = category_sums(linked), tensor_cores_by_category(linked)
+    total = sum(row.total_ns for row in rows)
+    columns = [
+        text("Kind of work", [category_title(row.category) for row in rows], width=160, stretch=True),
+        counts("Calls", [row.calls for row in rows], width=67),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88),
+        bar("Share of work", [row.share for row in rows]),
+    ]
+    footer = {
+        0: many(len(rows), "kind"),
+        1: fmt.count(sum(row.calls for row in rows)),
+        2: fmt.number(total / NS_PER_MS),
+        3: "100 %",
+    }
+    if linked.has_device:
+        found = [use.get(row.category) for row in rows]
+        parts = {
+            "On tensor cores ms": [one.used_ns if one else None for one in found],
+            "Not on them ms": [one.unused_ns if one else None for one in found],
+            "Cannot be told ms": [one.unknown_ns if one else None for one in found],
+        }
+        tip = "Matrix products and attention, told by the kernels' names"
+        columns += [numbers(title, times, scale=NS_PER_MS, width=124, tip=tip) for title, times in parts.items()]
+        footer |= {4 + i: fmt.number(sum(t or 0 for t in times) / NS_PER_MS) for i, times in enumerate(parts.values())}
+    keys = [row.category for row in rows]
+    empty = "This trace has neither device work nor operators."
+    made = table(columns, keys, swatches=keys, sort=2, footer=footer, empty=empty)
+    source = "ms of matrix products and attention, told by the kernels' names"
+    return TracePage(made, TraceChart("Tensor cores", source, trace_bars.tensor_core_bars(use, linked)))
+
+
+def operators(linked: Linked) -> TracePage:
     """Operators by name and shapes."""
     rows = operator_sums(linked, by_shape=True)
     own = sum(row.host_self_ns for row in rows)
     columns = [
         text("Operator", [row.short for row in rows], width=220, stretch=True),
         categories([row.category for row in rows]),
-        text("Shapes", [row.shapes for row in rows], width=200),
-        text("Module", [row.module for row in rows], width=170, tip="Where most of its time belongs"),
-        counts("Calls", [row.calls for row in rows]),
-        numbers("Self ms", [row.host_self_ns for row in rows], scale=NS_PER_MS, strong=True, tip="On the host"),
-        numbers("Total ms", [row.host_total_ns for row in rows], scale=NS_PER_MS, tip="With the operators inside"),
+        counts("Calls", [row.calls for row in rows], width=67),
+        numbers(
+            "Self ms", [row.host_self_ns for row in rows], scale=NS_PER_MS, strong=True, tip="On the host", width=81
+        ),
+        numbers(
+            "Total ms", [row.host_total_ns for row in rows], scale=NS_PER_MS, tip="With the operators inside", width=88
+        ),
     ]
     if linked.has_device:
         columns += [
@@ -93,165 +133,131 @@ def operators(linked: Linked) -> Table:
                 "Device self ms",
                 [row.device_self_ns for row in rows],
                 scale=NS_PER_MS,
-                width=100,
+                width=130,
                 tip="Of the kernels that it launched itself",
             ),
-            numbers("Device total ms", [row.device_total_ns for row in rows], scale=NS_PER_MS, width=104),
+            numbers("Device total ms", [row.device_total_ns for row in rows], scale=NS_PER_MS, width=137),
         ]
-    return table(
+    if (linked.trace.shapes != 0).any():
+        columns.append(text("Shapes", [row.shapes for row in rows], width=200))
+    if len(linked.nesting.modules) > 1:
+        columns.append(text("Module", [row.module for row in rows], width=170, tip="Where most of its time belongs"))
+    made = table(
         columns,
         [f"{row.name}\n{row.shapes}" for row in rows],
         swatches=[row.category for row in rows],
-        sort=7 if linked.has_device else 5,
-        footer={0: f"{fmt.count(len(rows))} operators", 5: fmt.number(own / NS_PER_MS)},
+        sort=5 if linked.has_device else 3,
+        footer={
+            0: many(len(rows), "operator"),
+            2: fmt.count(sum(row.calls for row in rows)),
+            3: fmt.number(own / NS_PER_MS),
+        },
         empty="No operators were recorded (profiler activity CPU).",
     )
+    on_device = linked.has_device
+    pieces = [
+        Piece(
+            f"{row.name}\n{row.shapes}", row.short, row.category, row.device_self_ns if on_device else row.host_self_ns
+        )
+        for row in rows
+    ]
+    source = "ms on the device, of the kernels they launched" if on_device else "ms of their own on the host"
+    return TracePage(made, TraceChart("Operators by kind of work", source, trace_bars.by_category(pieces, made.empty)))
 
 
-def modules(linked: Linked) -> Table:
+def modules(linked: Linked) -> TracePage:
     """Modules as a tree, layers counted together."""
     rows = module_sums(linked)
     columns = [
         text(
             "Module", ["    " * row.depth + (row.path or "outside any module") for row in rows], width=320, stretch=True
         ),
-        counts("Calls", [row.calls for row in rows]),
-        numbers("Host self ms", [row.host_self_ns for row in rows], scale=NS_PER_MS, width=92),
-        numbers("Host total ms", [row.host_total_ns for row in rows], scale=NS_PER_MS, width=96),
+        counts("Calls", [row.calls for row in rows], width=67),
+        numbers("Host self ms", [row.host_self_ns for row in rows], scale=NS_PER_MS, width=116),
+        numbers("Host total ms", [row.host_total_ns for row in rows], scale=NS_PER_MS, width=123),
     ]
     if linked.has_device:
         columns += [
-            numbers("Device self ms", [row.device_self_ns for row in rows], scale=NS_PER_MS, width=100),
-            numbers("Device total ms", [row.device_total_ns for row in rows], scale=NS_PER_MS, width=104),
+            numbers("Device self ms", [row.device_self_ns for row in rows], scale=NS_PER_MS, width=130),
+            numbers("Device total ms", [row.device_total_ns for row in rows], scale=NS_PER_MS, width=137),
         ]
     columns.append(bar("Share of work", [row.share for row in rows], tip="With the modules inside"))
     empty = "No modules were recorded: use with_modules or with_stack, or profile with gptscope."
-    return table(columns, [row.path for row in rows], empty=empty, sortable=False)
+    made = table(columns, [row.path for row in rows], empty=empty, sortable=False)
+    where = "device" if linked.has_device else "host"
+    source = f"ms on the {where}, without the modules inside; layers together"
+    bars = trace_bars.module_bars(rows, on_device=linked.has_device, empty=f"n/a: {empty[0].lower()}{empty[1:]}")
+    return TracePage(made, TraceChart("Modules by own time", source, bars))
 
 
-def steps(linked: Linked) -> Table:
+def steps(linked: Linked) -> TracePage:
     """What each step's time went to."""
     rows = step_times(linked)
+    used = {part: f"{PART_TITLES.get(part, part)} ms" for part in PARTS if any(row.parts_ns[part] for row in rows)}
     columns = [
         text("Step", [row.name + ("" if row.finished else " (cut off)") for row in rows], width=180, stretch=True),
-        numbers("Wall ms", [row.wall_ns for row in rows], scale=NS_PER_MS, strong=True),
-        numbers("Device busy ms", [row.device_busy_ns for row in rows], scale=NS_PER_MS, width=104),
+        numbers("Wall ms", [row.wall_ns for row in rows], scale=NS_PER_MS, strong=True, width=81),
+        numbers("Device busy ms", [row.device_busy_ns for row in rows], scale=NS_PER_MS, width=130),
         *(
-            numbers(f"{part} ms", [row.parts_ns.get(part, 0) for row in rows], scale=NS_PER_MS, width=110)
-            for part in PARTS
+            numbers(title, [row.parts_ns[part] for row in rows], scale=NS_PER_MS, width=7 * len(title) + 28)
+            for part, title in used.items()
         ),
     ]
     keys = [f"{row.start_ns}\n{row.start_ns + row.wall_ns}" for row in rows]
-    return table(columns, keys, empty="This trace marks no steps.", sortable=False)
+    sums = [sum(row.wall_ns for row in rows), sum(row.device_busy_ns for row in rows)]
+    sums += [sum(row.parts_ns[part] for row in rows) for part in used]
+    footer = {0: many(len(rows), "step") if linked.windows.marked else "no steps are marked"}
+    footer |= {place + 1: fmt.number(ns / NS_PER_MS) for place, ns in enumerate(sums)}
+    made = table(columns, keys, footer=footer, empty="This trace marks no steps.", sortable=False)
+    source = "ms of wall time per step; a moment counts for the first kind that has something in it"
+    chip = "" if linked.windows.marked else "no steps marked"
+    return TracePage(made, TraceChart("Steps", source, step_columns(rows), chip=chip))
 
 
-def gaps(linked: Linked) -> Table:
-    """Why devices were idle."""
-    rows = gap_sums(linked)
-    total = sum(row.total_ns for row in rows)
+def roofline(linked: Linked) -> TracePage:
+    """Kernels whose bytes and FLOPs can be modelled."""
+    kernels, use = kernel_sums(linked), device_use(linked)
+    pairs = [(kernel, point) for kernel in kernels for point in roofline_points([kernel])]
+    points = [point for _, point in pairs]
     columns = [
-        text("Cause", [row.cause for row in rows], width=150),
-        text("What it means", [row.meaning for row in rows], width=420, stretch=True),
-        text("Device", [f"GPU {row.device}" for row in rows], width=70),
-        counts("Gaps", [row.gaps for row in rows]),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True),
-        bar("Share of idle time", [row.total_ns / total if total else 0.0 for row in rows]),
-        numbers("Median µs", [row.median_ns for row in rows], scale=NS_PER_US, width=80),
-        numbers("Longest µs", [row.longest_ns for row in rows], scale=NS_PER_US, width=84),
+        text("Kernel" if linked.has_device else "Operator", [one.name for one in points], width=300, stretch=True),
+        categories([one.category for one in points]),
+        numbers("FLOP/byte", [one.flops_per_byte for one in points], width=95, tip="Modelled from the shapes"),
+        numbers("TFLOP/s", [one.flops_per_s for one in points], scale=1e12, width=84),
+        numbers("GB/s", [one.bytes_per_s for one in points], scale=1e9, width=84),
+        numbers("Total ms", [kernel.total_ns for kernel, _ in pairs], scale=NS_PER_MS, strong=True, width=88),
+        bar("Share of work", [one.share for one in points]),
     ]
-    keys = [f"{row.device}\n{row.cause}" for row in rows]
-    return table(columns, keys, sort=4, empty="No device work was recorded, so there are no gaps between it.")
+    modelled = sum(one.share for one in points)
+    made = table(
+        columns,
+        [_kernel_key(kernel) for kernel, _ in pairs],
+        swatches=[one.category for one in points],
+        sort=5,
+        footer={0: f"{fmt.count(len(pairs))} of {fmt.count(len(kernels))} rows modelled", 6: fmt.percent(modelled)},
+        empty=trace_plots.no_roofline(linked),
+    )
+    peaks = trace_plots.shown_peaks(use)
+    source = "GFLOP/s over FLOP per byte, both logarithmic" + (f"; roofs: {peaks.source}" if peaks is not None else "")
+    chip = "roofs published" if peaks is not None else "roofs not known"
+    shown = trace_plots.roofline(linked, kernels, use)
+    return TracePage(made, TraceChart("Roofline", source, shown, chip="" if shown.empty else chip))
 
 
-def copies(linked: Linked) -> Table:
-    """Copies and fills with their bandwidth."""
-    rows = copy_sums(linked)
-    columns = [
-        text("Copy", [row.name for row in rows], width=260, stretch=True),
-        counts("Calls", [row.calls for row in rows]),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True),
-        numbers("MB", [row.bytes for row in rows], scale=1e6, tip="As the device counted"),
-        numbers("GB/s", [row.bytes_per_s for row in rows], scale=1e9),
-        text("Host memory", ["not pinned" if row.pageable else "pinned or none" for row in rows], width=110),
-    ]
-    return table(columns, [row.name for row in rows], sort=2, empty="No copies or fills were recorded on a device.")
-
-
-def communication(linked: Linked) -> Table:
-    """Collectives, and how much of them no computation hides."""
-    rows = collective_sums(linked)
-    exposed = [row.exposed_ns / row.total_ns if row.total_ns else None for row in rows]
-    columns = [
-        text("Collective", [row.name for row in rows], width=260, stretch=True),
-        counts("Calls", [row.calls for row in rows]),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True),
-        numbers("Exposed ms", [row.exposed_ns for row in rows], scale=NS_PER_MS, width=90, tip="Nothing else ran"),
-        percents("Exposed", exposed),
-        numbers("Mean µs", [row.mean_ns for row in rows], scale=NS_PER_US),
-        numbers("Longest µs", [row.longest_ns for row in rows], scale=NS_PER_US, width=84),
-    ]
-    empty = "No communication between devices was recorded."
-    return table(columns, [row.name for row in rows], sort=2, empty=empty)
-
-
-def devices(linked: Linked) -> Table:
-    """How busy each device was."""
-    rows = device_use(linked)
-    columns = [
-        text("Device", [f"GPU {row.device}" + (f", {row.name}" if row.name else "") for row in rows], stretch=True),
-        counts("Streams", [row.streams for row in rows]),
-        counts("Pieces of work", [row.kernels for row in rows], width=100),
-        numbers("Window ms", [row.window_ns for row in rows], scale=NS_PER_MS, width=84, tip="First to last work"),
-        numbers("Busy ms", [row.busy_ns for row in rows], scale=NS_PER_MS, strong=True, tip="Union: overlaps once"),
-        percents("Busy", [row.busy_ns / row.window_ns if row.window_ns else None for row in rows]),
-        numbers("Idle ms", [row.idle_ns for row in rows], scale=NS_PER_MS),
-        numbers("Overlap ms", [row.overlap_ns for row in rows], scale=NS_PER_MS, width=84),
-        numbers("Compute ms", [row.compute_ns for row in rows], scale=NS_PER_MS, width=86),
-        numbers("Copies ms", [row.copy_ns for row in rows], scale=NS_PER_MS),
-        numbers("Communication ms", [row.communication_ns for row in rows], scale=NS_PER_MS, width=124),
-    ]
-    return table(columns, [str(row.device) for row in rows], empty="No device work was recorded.", sortable=False)
-
-
-def memory(linked: Linked) -> Table:
-    """Who allocated how much, over all devices."""
-    rows = operator_memory(linked)
-    peaks = [
-        f"{one.device}: peak {fmt.quantity(one.peak_bytes, 'bytes', 'totals were not recorded')}"
-        for one in device_memory(linked)
-    ]
-    columns = [
-        text("Operator", [row.operator for row in rows], width=300, stretch=True),
-        counts("Allocations", [row.allocations for row in rows], width=90),
-        numbers("Allocated MB", [row.allocated_bytes for row in rows], scale=1e6, width=100, strong=True),
-        numbers("Largest MB", [row.largest_bytes for row in rows], scale=1e6, width=90),
-    ]
-    footer = {0: "; ".join(peaks)} if peaks else None
-    empty = "No allocations were recorded (profiler option profile_memory)."
-    return table(columns, [row.operator for row in rows], sort=2, footer=footer, empty=empty)
-
-
-def advice(linked: Linked) -> Table:
-    """What would help, with the numbers behind it."""
-    rows = advise(linked)
-    columns = [
-        text("About", [row.topic for row in rows], width=150),
-        text("What the trace says", [row.sentence for row in rows], width=700, stretch=True),
-        percents("Share of time", [row.weight for row in rows], width=100, tip="Share of the time that it is about"),
-    ]
-    return table(columns, [row.topic for row in rows], sort=2, empty="The numbers of this trace call for no advice.")
-
-
-TABLES: dict[str, TraceTable] = {
-    "kernels": TraceTable("Kernels", kernels),
-    "operators": TraceTable("Operators", operators),
-    "modules": TraceTable("Modules", modules),
-    "steps": TraceTable("Steps", steps),
-    "gaps": TraceTable("Gaps", gaps),
-    "advice": TraceTable("Advice", advice),
-    "devices": TraceTable("Devices", devices),
-    "copies": TraceTable("Copies", copies),
-    "communication": TraceTable("Communication", communication),
-    "memory": TraceTable("Memory", memory),
+TABLES: dict[str, TraceTab] = {
+    "kernels": TraceTab("Kernels", kernels),
+    "categories": TraceTab("Categories", kinds),
+    "operators": TraceTab("Operators", operators),
+    "modules": TraceTab("Modules", modules),
+    "steps": TraceTab("Steps", steps),
+    "devices": TraceTab("Devices", device_tables.devices),
+    "gaps": TraceTab("Gaps", device_tables.gaps),
+    "launches": TraceTab("Launches", device_tables.launches),
+    "graphs": TraceTab("Graphs", device_tables.graphs),
+    "copies": TraceTab("Copies", device_tables.copies),
+    "communication": TraceTab("Communication", device_tables.communication),
+    "memory": TraceTab("Memory", device_tables.memory),
+    "roofline": TraceTab("Roofline", roofline),
+    "advice": TraceTab("Advice", device_tables.advice),
 }
 """Key -> tab, in the order in which they stand and are made."""

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gptscope.app.viewmodels.charts.trace_columns import DELAY
+from gptscope.app.viewmodels.charts.trace_plots import MOMENT
 from gptscope.app.viewmodels.timeline_model import Timeline
-from gptscope.profiling.trace.analysis.gaps import idle_gaps
+from gptscope.profiling.trace.analysis import Linked, idle_gaps, launch_delays
+from gptscope.profiling.trace.analysis.communication import collective_name
 from gptscope.profiling.trace.categories import CATEGORIES
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.names import collapse_layers
 
 
@@ -26,10 +30,18 @@ def target_of(timeline: Timeline, table: str, key: str) -> Target | None:
         return Target(range=(low, high))
     if table == "gaps":
         return _longest_gap(timeline, key)
+    if key.startswith(MOMENT):
+        return _around(timeline, int(key.split("\n")[1]))
     rows = _rows(timeline, table, key)
     if not rows.size:
         return None
     return Target(row=int(rows[np.argmax(timeline.trace.duration_ns[rows])]))
+
+
+def _around(timeline: Timeline, moment_ns: int) -> Target:
+    """A hundredth of the trace with a moment in its middle."""
+    middle, half = float(moment_ns - timeline.origin_ns), timeline.span / 200
+    return Target(range=(max(middle - half, 0.0), min(middle + half, timeline.span)))
 
 
 def _longest_gap(timeline: Timeline, key: str) -> Target | None:
@@ -48,22 +60,38 @@ def _rows(timeline: Timeline, table: str, key: str) -> npt.NDArray[np.int64]:
     linked, trace = timeline.linked, timeline.trace
     name = key.split("\n", maxsplit=1)[0]
     named = trace.named_so(name.__eq__)
-    if table == "kernels" and linked.has_device:
+    if table == "launches" and key.startswith(DELAY):
+        return _delayed(linked, key)
+    if table in {"launches", "graphs"}:
+        return _of(linked.launch, (linked.launch >= 0) & named[linked.launch])
+    if table == "devices":
+        return _of(linked.work, trace.device[linked.work] == int(key))
+    if table == "categories":
+        return _of(linked.entries.row, linked.entries.code == CATEGORIES.index(key))
+    if table in {"kernels", "roofline"} and linked.has_device:
         code = CATEGORIES.index(key.split("\n")[1])
         return _of(linked.work, named[linked.work] & (linked.work_codes == code))
-    if table in {"kernels", "operators", "memory"}:
+    if table in {"kernels", "roofline", "operators", "memory"}:
         return _of(linked.operators, named[linked.operators])
     if table == "copies":
         return _of(linked.work, named[linked.work])
     if table == "communication":
-        collective = trace.collective[linked.work]
-        texts = np.array([trace.parsed(number) == name for number in range(len(trace.texts))], bool)
-        return _of(linked.work, linked.communicates & (named[linked.work] | texts[collective]))
+        rows = linked.work[linked.communicates]
+        groups = group_by(trace.collective[rows], np.where(trace.collective[rows] > 0, 0, trace.name[rows]))
+        called = np.array([collective_name(trace, int(rows[entry])) == name for entry in groups.first], bool)
+        return _of(rows, called[groups.of]) if rows.size else rows
     if table == "modules" and name:
         numbers = [n for n, path in enumerate(linked.nesting.modules) if n and collapse_layers(path) == name]
         calls = linked.nesting.module_calls
         return _of(calls, np.isin(linked.nesting.module[calls], numbers))
     return np.zeros(0, np.int64)
+
+
+def _delayed(linked: Linked, key: str) -> npt.NDArray[np.int64]:
+    """The work that began so long after its launch."""
+    low, high = (float(part) for part in key.split("\n")[1:])
+    placed, delay = launch_delays(linked)
+    return _of(linked.work[placed], (delay >= low) & (delay < high))
 
 
 def _of(rows: npt.NDArray[np.signedinteger], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -82,15 +110,31 @@ def keys_of(timeline: Timeline, row: int) -> dict[str, str]:
     owner = -1
     if places.size:
         place = int(places[0])
-        found["kernels"] = f"{name}\n{CATEGORIES[linked.work_codes[place]]}"
+        category = CATEGORIES[linked.work_codes[place]]
+        found["kernels"] = found["roofline"] = f"{name}\n{category}"
+        found["categories"] = category
+        found["devices"] = str(int(trace.device[row]))
+        if bool(linked.communicates[place]):
+            found["communication"] = collective_name(trace, row)
+        if linked.launch[place] >= 0:
+            found["launches"] = found["graphs"] = trace.name_of(int(linked.launch[place]))
         found["copies"] = name
         owner = int(linked.owner[place])
     elif bool(trace.operators()[row]):
         if not linked.has_device:
-            found["kernels"] = f"{name}\n{CATEGORIES[linked.operator_codes[row]]}"
+            category = CATEGORIES[linked.operator_codes[row]]
+            found["kernels"] = found["roofline"] = f"{name}\n{category}"
+            found["categories"] = category
         owner = row
     if owner >= 0:
-        found["operators"] = trace.name_of(owner)
+        found["operators"] = found["memory"] = trace.name_of(owner)
         module = linked.nesting.modules[linked.nesting.module[owner]]
         found["modules"] = collapse_layers(module)
-    return found
+    return found | _step_key(linked, int(trace.start_ns[row]))
+
+
+def _step_key(linked: Linked, moment_ns: int) -> dict[str, str]:
+    """The step that a moment lies in."""
+    windows = linked.windows
+    inside = np.flatnonzero((windows.start_ns <= moment_ns) & (moment_ns < windows.end_ns))
+    return {"steps": f"{windows.start_ns[inside[0]]}\n{windows.end_ns[inside[0]]}"} if inside.size else {}

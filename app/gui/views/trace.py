@@ -1,10 +1,12 @@
 """The Trace view: an opened trace as a timeline over its tables, with an inspector; everything chosen is linked."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
+from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.state import TimelineState
@@ -15,9 +17,9 @@ from gptscope.app.gui.views.trace_loading import OpenedTrace, TraceLoader
 from gptscope.app.gui.views.trace_tables import HEALTH, TraceTables
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.tables import Table
 from gptscope.app.viewmodels.timeline_search import Found, alike, find
 from gptscope.app.viewmodels.trace_health import banner, health_table
+from gptscope.app.viewmodels.trace_page import TracePage
 from gptscope.app.viewmodels.trace_targets import keys_of, target_of
 
 _SPLIT = (480, 330)
@@ -32,7 +34,13 @@ class TraceView(QWidget):
     shown = Signal()  # another trace is shown, or none
     export_wanted = Signal()
 
-    def __init__(self, controller: Controller, theme: Theme, icons: ThemedIcons) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        theme: Theme,
+        icons: ThemedIcons,
+        export: Callable[[Exportable, str], object],
+    ) -> None:
         super().__init__()
         self._controller = controller
         self.setObjectName("canvas")
@@ -48,7 +56,7 @@ class TraceView(QWidget):
         column.addWidget(self.header)
         self.stack = QStackedWidget()
         self.stack.addWidget(self._make_empty())
-        self._page = self._make_opened(theme, icons)
+        self._page = self._make_opened(theme, icons, export)
         self.stack.addWidget(self._page)
         column.addWidget(self.stack, 1)
         self._search_timer = QTimer(self)
@@ -77,9 +85,9 @@ class TraceView(QWidget):
         column.addStretch(1)
         return holder
 
-    def _make_opened(self, theme: Theme, icons: ThemedIcons) -> QWidget:
+    def _make_opened(self, theme: Theme, icons: ThemedIcons, export: Callable[[Exportable, str], object]) -> QWidget:
         self.timeline, self.inspector = TimelineView(self.state, theme), TraceInspector(self.state, theme)
-        self.tables = TraceTables(theme, icons)
+        self.tables = TraceTables(theme, icons, export)
         top = QWidget()
         row = QHBoxLayout(top)
         row.setContentsMargins(0, 0, 0, 0)
@@ -162,8 +170,8 @@ class TraceView(QWidget):
         self._controller.told.emit(_HINT, "info")
         self.shown.emit()
 
-    def _on_table(self, key: str, table: Table) -> None:
-        self.tables.show_table(key, table)
+    def _on_table(self, key: str, page: TracePage) -> None:
+        self.tables.show_page(key, page)
 
     def _on_finished(self) -> None:
         self._end_progress()
@@ -242,6 +250,10 @@ class TraceView(QWidget):
 
     def _tell_copied(self, rows: int) -> None:
         self._controller.told.emit(f"Copied {rows} rows." if rows else "There is no row to copy.", "info")
+
+    def exportables(self) -> list[Exportable]:
+        """The chart beside the table in front."""
+        return self.tables.exportables() if self.trace is not None else []
 
     def copy_rows(self) -> int:
         """Copy the table in front; returns how many rows."""

@@ -23,7 +23,7 @@ from gptscope.app.viewmodels.trace_details import Lines, argument_lines, event_l
 
 WIDTH = 296
 _MOST_LINKS = 6
-_ROOM = WIDTH - 48
+_ROOM = WIDTH - 54
 """Pixels for a name and its value on one line."""
 
 
@@ -109,6 +109,7 @@ class TraceInspector(QFrame):
         self.shares = ShareBar(self._theme)
         column.addWidget(self.shares)
         self._range_grid = _grid(column)
+        self._range_grid.setHorizontalSpacing(6)  # room for the longest name of a category
         self.range_note = label("", level=3, size=11)
         self.range_note.setWordWrap(True)
         column.addWidget(self.range_note)

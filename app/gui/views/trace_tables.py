@@ -1,49 +1,43 @@
-"""The lower half of Trace: one table per analysis behind tabs, with one filter, for the whole trace or the range."""
+"""The lower half of Trace: per analysis a table and its chart behind a tab, for the whole trace or the range."""
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from collections.abc import Callable
 
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.tables.filter_field import filter_field
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.views.trace_chart import WAITING as CHART_WAITING
+from gptscope.app.gui.views.trace_chart import TraceChartPanel
 from gptscope.app.gui.views.trace_diff import TraceDiffPage
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
-from gptscope.app.gui.widgets.guarded import guarded_as
-from gptscope.app.gui.widgets.tab_bar import TabBar
+from gptscope.app.gui.widgets.folding_tabs import FoldingTabs
 from gptscope.app.viewmodels.tables import Table
+from gptscope.app.viewmodels.trace_page import TraceChart, TracePage
 from gptscope.app.viewmodels.trace_tables import TABLES
 from gptscope.profiling.trace.analysis.diff import Level
 
 HEALTH, DIFFERENCE = "health", "difference"
 _MARGIN = 12
+_TABLE_SHARE, _CHART_SHARE = 64, 36
 _WAITING = Table(columns=(), rows=0, empty="Being computed…")
 
 
-class ManyTabs(TabBar):
-    """Tabs that scroll where there is no room for all."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setUsesScrollButtons(True)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-
-    @guarded_as(QSize())
-    def minimumSizeHint(self) -> QSize:
-        return QSize(160, self.sizeHint().height())
-
-
 class TraceTables(QWidget):
-    """All tables of one trace. `chosen`: table and key of the row that was chosen."""
+    """All tables and charts of one trace. `chosen`: table and key of what was chosen in either."""
 
     chosen = Signal(str, str)
     copied = Signal(int)
     range_wanted = Signal(bool)  # tables of the selected range, or of the whole trace
 
-    def __init__(self, theme: Theme, icons: ThemedIcons) -> None:
+    def __init__(self, theme: Theme, icons: ThemedIcons, export: Callable[[Exportable, str], object]) -> None:
         super().__init__()
         self.setProperty("fill", "bg1")
         self.setMinimumHeight(140)
+        self._charts: dict[str, TraceChart] = {}
         self.keys = (*TABLES, HEALTH, DIFFERENCE)
         self.views: dict[str, TableView] = {}
         column = QVBoxLayout(self)
@@ -58,7 +52,7 @@ class TraceTables(QWidget):
                 self.stack.addWidget(self.difference)
                 continue
             view = self.views[key] = TableView(theme, _title(key))
-            view.chosen.connect(lambda row, table=key: self.chosen.emit(table, row))
+            view.chosen.connect(lambda row, table=key: self._on_row(table, row))
             page = QWidget()
             inner = QVBoxLayout(page)
             inner.setContentsMargins(0, 0, 0, 0)
@@ -66,10 +60,23 @@ class TraceTables(QWidget):
             inner.addWidget(view, 1)
             inner.addWidget(TotalBar(view, theme))
             self.stack.addWidget(page)
-        column.addWidget(self.stack, 1)
-        self.tabs.currentChanged.connect(self._on_tab)
+        self.chart = TraceChartPanel(theme, icons, export)
+        self.chart.clicked.connect(self._on_chart)
+        column.addWidget(self._make_halves(), 1)
+        self.tabs.chosen.connect(self._on_tab)
         self.filter.textChanged.connect(lambda words: self.front().columns.set_filter(words))
         self.show_waiting()
+
+    def _make_halves(self) -> QSplitter:
+        halves = QSplitter(Qt.Orientation.Horizontal)
+        halves.setChildrenCollapsible(False)
+        self.stack.setMinimumWidth(320)
+        halves.addWidget(self.stack)
+        halves.addWidget(self.chart)
+        halves.setStretchFactor(0, _TABLE_SHARE)
+        halves.setStretchFactor(1, _CHART_SHARE)
+        halves.setSizes([1000 * _TABLE_SHARE, 1000 * _CHART_SHARE])
+        return halves
 
     def _make_bar(self, icons: ThemedIcons) -> QWidget:
         bar = QWidget()
@@ -78,13 +85,9 @@ class TraceTables(QWidget):
         row = QHBoxLayout(bar)
         row.setContentsMargins(4, 0, _MARGIN, 0)
         row.setSpacing(8)
-        self.tabs = ManyTabs()
-        self.tabs.setAccessibleName("Tables of the trace")
-        for key in self.keys:
-            self.tabs.addTab(_title(key))
-        self.tabs.setTabVisible(self.keys.index(DIFFERENCE), False)  # until another trace is compared
-        row.addWidget(self.tabs)
-        row.addStretch(1)
+        self.tabs = FoldingTabs([_title(key) for key in self.keys], "Tables of the trace", icons)
+        self.tabs.offer(self.keys.index(DIFFERENCE), offered=False)  # until another trace is compared
+        row.addWidget(self.tabs, 1)
         self.unit = label("", level=3, size=12)
         row.addWidget(self.unit)
         self.range_button = button(
@@ -96,6 +99,10 @@ class TraceTables(QWidget):
         self.range_button.setCheckable(True)
         self.range_button.setEnabled(False)
         row.addWidget(self.range_button)
+        self.chart_button = button("Chart", self._show_chart, kind="tool", tip="The chart beside the table")
+        self.chart_button.setCheckable(True)
+        self.chart_button.setChecked(True)
+        row.addWidget(self.chart_button)
         self.filter = filter_field("Filter rows of the trace", width=150)
         row.addWidget(self.filter)
         copy = button("", lambda: self.copied.emit(self.copy_rows()), kind="flat", tip="Copy rows", name="Copy rows")
@@ -116,21 +123,34 @@ class TraceTables(QWidget):
         for key, view in self.views.items():
             if key != DIFFERENCE:
                 view.show_table(_WAITING)
+                self._charts[key] = CHART_WAITING
+        del self._charts[HEALTH]
         self.difference.clear()
-        self.tabs.setTabVisible(self.keys.index(DIFFERENCE), False)
+        self.tabs.offer(self.keys.index(DIFFERENCE), offered=False)
+        self._show_chart()
 
     def show_table(self, key: str, table: Table) -> None:
         """Show what was computed."""
         self.views[key].show_table(table)
 
+    def show_page(self, key: str, page: TracePage) -> None:
+        """Show a table and its chart."""
+        self.show_table(key, page.table)
+        if page.chart is None:
+            self._charts.pop(key, None)
+        else:
+            self._charts[key] = page.chart
+        if key == self.front_key():
+            self._show_chart()
+
     def show_tab(self, key: str) -> None:
         """Bring a table to the front."""
-        self.tabs.setCurrentIndex(self.keys.index(key))
+        self.tabs.choose(self.keys.index(key))
 
     def show_difference(self, about: str, tables: dict[Level, Table]) -> None:
         """Show the comparison with another trace."""
         self.difference.show_tables(about, tables)
-        self.tabs.setTabVisible(self.keys.index(DIFFERENCE), True)
+        self.tabs.offer(self.keys.index(DIFFERENCE), offered=True)
         self.show_tab(DIFFERENCE)
 
     def choose(self, keys: dict[str, str]) -> None:
@@ -141,6 +161,7 @@ class TraceTables(QWidget):
             found = key if key in known else next((one for one in known if one.split("\n")[0] == key), "")
             if found:
                 view.choose(found)
+        self.chart.mark(self.front().chosen_key())
 
     def copy_rows(self) -> int:
         """Copy the chosen rows of the table in front, or all; returns how many."""
@@ -150,10 +171,32 @@ class TraceTables(QWidget):
         """Say what the tables are about."""
         set_text(self.unit, text)
 
+    def _on_row(self, table: str, key: str) -> None:
+        if table == self.front_key():
+            self.chart.mark(key)
+        self.chosen.emit(table, key)
+
+    def _on_chart(self, key: str) -> None:
+        """A part of the chart is a row of the table; what is no row still leads to the timeline."""
+        self.front().choose(key)
+        self._on_row(self.front_key(), key)
+
+    def _show_chart(self) -> None:
+        shown = self._charts.get(self.front_key())
+        self.chart_button.setEnabled(shown is not None)
+        self.chart.setVisible(shown is not None and self.chart_button.isChecked())
+        if shown is not None:
+            self.chart.show_chart(shown, self.front().chosen_key())
+
+    def exportables(self) -> list[Exportable]:
+        """The chart that is shown."""
+        return [] if self.chart.isHidden() or self.chart.shown.chart.empty else [self.chart.exportable()]
+
     def _on_tab(self, index: int) -> None:
         self.stack.setCurrentIndex(index)
-        self.filter.setPlaceholderText(f"Filter {self.tabs.tabText(index).lower()}")
+        self.filter.setPlaceholderText(f"Filter {self.tabs.title(index).lower()}")
         self.front().columns.set_filter(self.filter.text())
+        self._show_chart()
 
 
 def _title(key: str) -> str:

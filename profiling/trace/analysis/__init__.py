@@ -14,8 +14,10 @@ from gptscope.profiling.trace.analysis.gaps import CAUSES, GapSums, GapTable, ga
 from gptscope.profiling.trace.analysis.kernels import CategorySums, KernelSums, category_sums, kernel_sums
 from gptscope.profiling.trace.analysis.launches import (
     GraphSums,
+    LaunchCalls,
     LaunchSums,
     graph_sums,
+    launch_calls,
     launch_delays,
     launch_sums,
 )
@@ -26,7 +28,11 @@ from gptscope.profiling.trace.analysis.operators import OperatorSums, operator_s
 from gptscope.profiling.trace.analysis.roofline import RooflinePoint, roofline_points
 from gptscope.profiling.trace.analysis.steps import PARTS, StepTimes, step_times
 from gptscope.profiling.trace.analysis.summary import TraceSummary, summarise
-from gptscope.profiling.trace.analysis.tensor_cores import TensorCoreUse, tensor_core_use
+from gptscope.profiling.trace.analysis.tensor_cores import (
+    TensorCoreUse,
+    tensor_core_use,
+    tensor_cores_by_category,
+)
 from gptscope.profiling.trace.analysis.utilisation import DeviceUse, device_use, host_busy_ns
 
 __all__ = [
@@ -44,6 +50,7 @@ __all__ = [
     "GapTable",
     "GraphSums",
     "KernelSums",
+    "LaunchCalls",
     "LaunchSums",
     "Level",
     "Linked",
@@ -68,6 +75,7 @@ __all__ = [
     "host_busy_ns",
     "idle_gaps",
     "kernel_sums",
+    "launch_calls",
     "launch_delays",
     "launch_sums",
     "module_sums",
@@ -77,4 +85,5 @@ __all__ = [
     "step_times",
     "summarise",
     "tensor_core_use",
+    "tensor_cores_by_category",
 ]

@@ -8,6 +8,7 @@ from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.names import short_name
+from gptscope.profiling.trace.table import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,12 @@ class CollectiveSums:
     """While no other kernel ran on the device, each call by itself."""
     mean_ns: float
     longest_ns: int
+
+
+def collective_name(trace: Trace, row: int) -> str:
+    """What the trace calls the collective of a kernel, or else the kernel's name."""
+    named = trace.texts[trace.collective[row]].decode(errors="replace")
+    return named or short_name(trace.name_of(row))
 
 
 def collective_sums(linked: Linked) -> list[CollectiveSums]:
@@ -44,7 +51,6 @@ def collective_sums(linked: Linked) -> list[CollectiveSums]:
     columns = (groups.sizes(), groups.sums(duration), groups.sums(exposed), groups.most(duration))
     table = []
     for entry, calls, total, bare, longest in zip(groups.first.tolist(), *(c.tolist() for c in columns), strict=True):
-        named = trace.texts[collective[entry]].decode(errors="replace")
-        name = named or short_name(trace.name_of(int(talking[entry])))
+        name = collective_name(trace, int(talking[entry]))
         table.append(CollectiveSums(name, calls, total, bare, total / calls, longest))
     return sorted(table, key=lambda r: (-r.total_ns, r.name))

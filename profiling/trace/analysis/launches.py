@@ -49,6 +49,27 @@ class GraphSums:
     """Of all device work."""
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchCalls:
+    """All launches by one runtime call."""
+
+    name: str
+    launches: int
+    launched: int
+    """Pieces of device work."""
+    call_ns: int
+    """Time the host spent in the calls."""
+    median_call_ns: float
+    median_delay_ns: float | None
+    """From a launch's beginning to that of its first work; None where clocks make every delay negative."""
+    p95_delay_ns: float | None
+    longest_delay_ns: int | None
+    empty_queue_share: float | None
+    """Share that began within `EMPTY_QUEUE_NS`."""
+    device_ns: int
+    """Time of what they launched."""
+
+
 def launch_delays(linked: Linked) -> tuple[Int64, Int64]:
     """Places in `work` that have a launch, and how long each began after it. One launch of a graph counts its first."""
     placed = np.flatnonzero(linked.launch >= 0)
@@ -82,6 +103,41 @@ def launch_sums(linked: Linked) -> LaunchSums:
         empty_queue_share=float((usable < EMPTY_QUEUE_NS).mean()) if usable.size else None,
         negative_delays=int((delay < 0).sum()),
     )
+
+
+def launch_calls(linked: Linked) -> list[LaunchCalls]:
+    """Rows by falling number of launches; their launches and launched work add up to those of `launch_sums`."""
+    trace = linked.trace
+    placed, delay = launch_delays(linked)
+    if not placed.size:
+        return []
+    call = linked.launch[placed]
+    known = np.flatnonzero(linked.launch >= 0)
+    of_call = np.searchsorted(call, linked.launch[known])
+    pieces = np.bincount(of_call, minlength=call.size)
+    device_ns = np.zeros(call.size, dtype=np.int64)
+    np.add.at(device_ns, of_call, trace.duration_ns[linked.work[known]])
+    names = trace.name[call]
+    table = []
+    for name in np.unique(names).tolist():
+        here = names == name
+        usable = delay[here & (delay >= 0)]
+        durations = trace.duration_ns[call[here]]
+        table.append(
+            LaunchCalls(
+                name=trace.names[name],
+                launches=int(here.sum()),
+                launched=int(pieces[here].sum()),
+                call_ns=int(durations.sum()),
+                median_call_ns=float(np.median(durations)),
+                median_delay_ns=float(np.median(usable)) if usable.size else None,
+                p95_delay_ns=float(np.percentile(usable, 95)) if usable.size else None,
+                longest_delay_ns=int(usable.max()) if usable.size else None,
+                empty_queue_share=float((usable < EMPTY_QUEUE_NS).mean()) if usable.size else None,
+                device_ns=int(device_ns[here].sum()),
+            )
+        )
+    return sorted(table, key=lambda r: (-r.launches, r.name))
 
 
 def graph_sums(linked: Linked) -> list[GraphSums]:

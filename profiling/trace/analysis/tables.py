@@ -8,7 +8,7 @@ from gptscope.profiling.trace.analysis.communication import collective_sums
 from gptscope.profiling.trace.analysis.copies import copy_sums
 from gptscope.profiling.trace.analysis.gaps import gap_sums
 from gptscope.profiling.trace.analysis.kernels import category_sums, kernel_sums
-from gptscope.profiling.trace.analysis.launches import graph_sums
+from gptscope.profiling.trace.analysis.launches import graph_sums, launch_calls
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.memory import device_memory, operator_memory
 from gptscope.profiling.trace.analysis.modules import module_sums
@@ -27,6 +27,7 @@ TABLES: dict[str, Callable[[Linked], Sequence[Any]]] = {
     "steps": step_times,
     "devices": device_use,
     "gaps": gap_sums,
+    "launches": launch_calls,
     "graphs": graph_sums,
     "copies": copy_sums,
     "collectives": collective_sums,

@@ -44,11 +44,22 @@ class TensorCoreUse:
 
 def tensor_core_use(linked: Linked) -> TensorCoreUse:
     """Sum up matrix products and attention on devices."""
-    trace = linked.trace
-    rows = linked.work[np.isin(linked.work_codes, _ELIGIBLE)]
-    per_name = np.zeros(len(trace.names), dtype=np.int64)
-    np.add.at(per_name, trace.name[rows], trace.duration_ns[rows])
-    sums: dict[bool | None, int] = {True: 0, False: 0, None: 0}
-    for number in np.flatnonzero(per_name).tolist():
-        sums[uses_tensor_cores(trace.names[number])] += int(per_name[number])
-    return TensorCoreUse(sum(sums.values()), sums[True], sums[False], sums[None])
+    uses = tensor_cores_by_category(linked).values()
+    used, unused = sum(use.used_ns for use in uses), sum(use.unused_ns for use in uses)
+    unknown = sum(use.unknown_ns for use in uses)
+    return TensorCoreUse(used + unused + unknown, used, unused, unknown)
+
+
+def tensor_cores_by_category(linked: Linked) -> dict[str, TensorCoreUse]:
+    """The same for matrix products and for attention; only those that the trace has."""
+    trace, found = linked.trace, {}
+    for code in _ELIGIBLE:
+        rows = linked.work[linked.work_codes == code]
+        per_name = np.zeros(len(trace.names), dtype=np.int64)
+        np.add.at(per_name, trace.name[rows], trace.duration_ns[rows])
+        sums: dict[bool | None, int] = {True: 0, False: 0, None: 0}
+        for number in np.flatnonzero(per_name).tolist():
+            sums[uses_tensor_cores(trace.names[number])] += int(per_name[number])
+        if rows.size:
+            found[CATEGORIES[code]] = TensorCoreUse(sum(sums.values()), sums[True], sums[False], sums[None])
+    return found

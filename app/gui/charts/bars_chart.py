@@ -1,0 +1,184 @@
+"""Draws a `BarChart`: names, stacked bars and numbers below each other; a part can be pointed at and clicked."""
+
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter
+from PySide6.QtWidgets import QSizePolicy
+
+from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
+from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.viewmodels.charts.bars import BarChart, BarPart, BarRow, no_bars
+
+_ROW, _ROW_MOST, _BAR, _TOP, _AXIS = 20, 28, 13, 4, 22
+_NAME_MOST, _NAME_SHARE = 190, 0.36
+_PX = 12
+
+
+class BarsCanvas(Painted):
+    """As many rows as there is room for; what is left out is counted in the last line."""
+
+    clicked = Signal(str)  # key of the part, or of the row beside it
+    told = Signal(str)  # about what is under the pointer; empty: nothing
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._chart = no_bars(" ")
+        self._hit: tuple[BarRow, BarPart | None] | None = None
+        self.chosen_key = ""
+        self.setMouseTracking(True)
+        self.setMinimumSize(220, 96)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    @property
+    def chart(self) -> BarChart:
+        """What is shown."""
+        return self._chart
+
+    @guarded_as(QSize())
+    def sizeHint(self) -> QSize:
+        return QSize(400, 240)
+
+    def show_chart(self, chart: BarChart) -> None:
+        """Show other bars."""
+        self._chart, self._hit = chart, None
+        self.setAccessibleDescription(chart.summary or chart.empty)
+        self.update()
+
+    # ---------------------------------------------------------------------------------------------- where things are
+
+    def area(self) -> QRectF:
+        """Where bars are drawn; names stand left of it, numbers behind each bar, ticks below."""
+        metrics, width = self.theme.metrics(_PX), float(self.width())
+        rows = self._chart.rows
+        names = max((metrics.horizontalAdvance(row.name) for row in rows), default=0.0)
+        left = min(names, _NAME_MOST, width * _NAME_SHARE) + 8
+        numbers = max((metrics.horizontalAdvance(row.text) for row in rows), default=0.0) + 8
+        bottom = self.height() - _AXIS - legend_height(self.theme, self._chart.legend, width)
+        return QRectF(left, _TOP, max(width - left - numbers - 4, 24), max(bottom - _TOP, 10))
+
+    def shown_rows(self, area: QRectF) -> tuple[float, tuple[BarRow, ...]]:
+        """Height of a row, and the rows that fit."""
+        rows = self._chart.rows
+        room = max(int(area.height() // _ROW), 1)
+        if len(rows) > room:
+            return float(_ROW), rows[: max(room - 1, 1)]
+        return min(area.height() / max(len(rows), 1), _ROW_MOST), rows
+
+    def _box(self, area: QRectF, number: int, height: float) -> QRectF:
+        return QRectF(area.left(), area.top() + number * height + (height - _BAR) / 2, area.width(), _BAR)
+
+    def _x(self, area: QRectF, value: float) -> float:
+        return area.left() + self._chart.axis.position(value) * area.width()
+
+    def _at(self, position: QPointF) -> tuple[BarRow, BarPart | None] | None:
+        if self._chart.empty:
+            return None
+        area = self.area()
+        height, rows = self.shown_rows(area)
+        number = int((position.y() - area.top()) // height)
+        if not 0 <= number < len(rows):
+            return None
+        row, reached = rows[number], 0.0
+        for part in row.parts:
+            low, high = self._x(area, reached), self._x(area, reached + part.value)
+            if low <= position.x() < max(high, low + 1):
+                return row, part
+            reached += part.value
+        return row, None
+
+    # ---------------------------------------------------------------------------------------------- drawing
+
+    def paint(self, painter: QPainter) -> None:
+        chart, theme = self._chart, self.theme
+        if chart.empty:
+            paint_empty(painter, theme, QRectF(self.rect()), chart.empty)
+            return
+        area = self.area()
+        height, rows = self.shown_rows(area)
+        for number, row in enumerate(rows):
+            self._paint_row(painter, row, self._box(area, number, height), area)
+        left_out = len(chart.rows) - len(rows)
+        if left_out > 0:
+            painter.setFont(theme.font(11))
+            painter.setPen(theme.color("t3"))
+            top = area.top() + len(rows) * height
+            text = f"{left_out} more in the table"
+            painter.drawText(QRectF(area.left(), top, area.width() + 80, height), _MIDDLE_LEFT, text)
+        self._paint_axis(painter, area)
+        paint_legend(painter, theme, chart.legend, 0.0, area.bottom() + _AXIS, float(self.width()))
+
+    def _paint_row(self, painter: QPainter, row: BarRow, box: QRectF, area: QRectF) -> None:
+        theme, hit = self.theme, self._hit
+        painter.setFont(theme.font(_PX))
+        painter.setPen(theme.color("t1"))
+        metrics = theme.metrics(_PX)
+        name = metrics.elidedText(row.name, Qt.TextElideMode.ElideMiddle, area.left() - 8)
+        painter.drawText(QRectF(0, box.top() - 4, area.left() - 8, box.height() + 8), _MIDDLE_RIGHT, name)
+        x, outlined = box.left(), []
+        for part in row.parts:
+            wide = self._chart.axis.position(part.value) * area.width()
+            gap = 1.0 if wide >= 3 else 0.0
+            one = QRectF(x, box.top(), max(wide - gap, 0.6), box.height())
+            paint_look(painter, theme, one, part.look)
+            if part.key == self.chosen_key:
+                outlined.append((one, 2.0))
+            elif hit is not None and hit[1] is part:
+                outlined.append((one, 1.0))
+            x += wide
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for one, width in outlined:
+            painter.setPen(theme.pen("t1", width))
+            painter.drawRect(one.adjusted(-0.5, -0.5, 0.5, 0.5))
+        painter.setPen(theme.color("t1"))
+        painter.drawText(QRectF(x + 6, box.top() - 4, self.width() - x - 6, box.height() + 8), _MIDDLE_LEFT, row.text)
+
+    def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
+        theme, metrics = self.theme, self.theme.metrics(11)
+        painter.setFont(theme.font(11))
+        bottom = round(area.bottom()) + 0.5
+        painter.setPen(theme.pen("line2"))
+        painter.drawLine(QLineF(area.left(), area.top(), area.left(), bottom))
+        painter.drawLine(QLineF(area.left(), bottom, area.right(), bottom))
+        free_from = 0.0
+        for value, text in self._chart.axis.ticks:
+            x, wide = self._x(area, value), metrics.horizontalAdvance(text)
+            left = min(x - wide / 2, self.width() - wide)
+            if left < free_from:
+                continue
+            painter.setPen(theme.pen("line2"))
+            painter.drawLine(QLineF(round(x) + 0.5, bottom, round(x) + 0.5, bottom + 4))
+            painter.setPen(theme.color("t3"))
+            painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
+            free_from = left + wide + 8
+
+    # ---------------------------------------------------------------------------------------------- pointing
+
+    @guarded
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        hit = self._at(event.position())
+        if hit == self._hit:
+            return
+        self._hit = hit
+        part = hit[1] if hit is not None else None
+        self.told.emit("" if hit is None else part.label if part is not None else f"{hit[0].name}: {hit[0].text}")
+        self.setCursor(Qt.CursorShape.ArrowCursor if hit is None else Qt.CursorShape.PointingHandCursor)
+        self.update()
+
+    @guarded
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._hit = None
+        self.told.emit("")
+        self.update()
+
+    @guarded
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        hit = self._at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and hit is not None:
+            row, part = hit
+            self.clicked.emit(part.key if part is not None else row.key)
+
+
+_MIDDLE_LEFT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+_MIDDLE_RIGHT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight)

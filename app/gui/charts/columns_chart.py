@@ -1,0 +1,150 @@
+"""Draws a `ColumnChart`: stacked columns beside each other, such as steps; a column can be pointed at and clicked."""
+
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter
+from PySide6.QtWidgets import QSizePolicy
+
+from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
+from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.guarded import guarded, guarded_as
+from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.viewmodels.charts.bars import ColumnChart, no_columns
+
+_TOP, _AXIS, _WIDEST = 8, 22, 56
+_PX = 11
+
+
+class ColumnsCanvas(Painted):
+    """Columns fill the width, up to a width that still looks like a column."""
+
+    clicked = Signal(str)  # key of the column
+    told = Signal(str)  # about the column under the pointer; empty: none
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._chart = no_columns(" ")
+        self._hit = -1
+        self.chosen_key = ""
+        self.setMouseTracking(True)
+        self.setMinimumSize(220, 96)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    @property
+    def chart(self) -> ColumnChart:
+        """What is shown."""
+        return self._chart
+
+    @guarded_as(QSize())
+    def sizeHint(self) -> QSize:
+        return QSize(400, 240)
+
+    def show_chart(self, chart: ColumnChart) -> None:
+        """Show other columns."""
+        self._chart, self._hit = chart, -1
+        self.setAccessibleDescription(chart.summary or chart.empty)
+        self.update()
+
+    # ---------------------------------------------------------------------------------------------- where things are
+
+    def area(self) -> QRectF:
+        """Where columns are drawn."""
+        metrics, chart = self.theme.metrics(_PX), self._chart
+        left = max((metrics.horizontalAdvance(text) for _, text in chart.y_axis.ticks), default=0.0) + 10
+        bottom = self.height() - _AXIS - legend_height(self.theme, chart.legend, float(self.width()))
+        width = min(max(self.width() - left - 12, 10), max(len(chart.keys), 1) * _WIDEST)
+        return QRectF(left, _TOP, width, max(bottom - _TOP, 10))
+
+    def column(self, area: QRectF, number: int) -> tuple[float, float]:
+        """Left and right edge of a column."""
+        wide = area.width() / max(len(self._chart.keys), 1)
+        gap = 6.0 if wide > 24 else 2.0 if wide > 6 else 1.0 if wide > 3 else 0.0
+        left = area.left() + number * wide
+        return left + gap / 2, left + max(wide - gap / 2, gap / 2 + 1)
+
+    def _at(self, position: QPointF) -> int:
+        area, count = self.area(), len(self._chart.keys)
+        if self._chart.empty or not count or not area.adjusted(0, -_TOP, 0, 4).contains(position):
+            return -1
+        return min(int((position.x() - area.left()) / area.width() * count), count - 1)
+
+    # ---------------------------------------------------------------------------------------------- drawing
+
+    def paint(self, painter: QPainter) -> None:
+        chart, theme = self._chart, self.theme
+        if chart.empty:
+            paint_empty(painter, theme, QRectF(self.rect()), chart.empty)
+            return
+        area = self.area()
+        self._paint_grid(painter, area)
+        for number in range(len(chart.keys)):
+            self._paint_column(painter, area, number)
+        self._paint_axis(painter, area)
+        paint_legend(painter, theme, chart.legend, 0.0, area.bottom() + _AXIS, float(self.width()))
+
+    def _paint_grid(self, painter: QPainter, area: QRectF) -> None:
+        theme, metrics = self.theme, self.theme.metrics(_PX)
+        painter.setFont(theme.font(_PX))
+        for value, text in self._chart.y_axis.ticks:
+            y = round(area.bottom() - self._chart.y_axis.position(value) * area.height()) + 0.5
+            painter.setPen(theme.pen("grid"))
+            painter.drawLine(QLineF(area.left(), y, self.width() - 12, y))
+            painter.setPen(theme.color("t3"))
+            box = QRectF(0, y - metrics.height() / 2, area.left() - 8, metrics.height())
+            painter.drawText(box, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
+
+    def _paint_column(self, painter: QPainter, area: QRectF, number: int) -> None:
+        left, right = self.column(area, number)
+        bottom = area.bottom()
+        for layer in self._chart.layers:
+            height = self._chart.y_axis.position(float(layer.heights[number])) * area.height()
+            if height > 0:
+                box = QRectF(left, bottom - max(height, 0.5), right - left, max(height, 0.5))
+                paint_look(painter, self.theme, box, layer.look)
+                bottom -= height
+        chosen = self._chart.keys[number] == self.chosen_key
+        if chosen or number == self._hit:
+            painter.setPen(self.theme.pen("t1", 2.0 if chosen else 1.0))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(QRectF(left - 1, bottom - 1, right - left + 2, area.bottom() - bottom + 1))
+
+    def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
+        theme, metrics, chart = self.theme, self.theme.metrics(_PX), self._chart
+        painter.setFont(theme.font(_PX))
+        bottom = round(area.bottom()) + 0.5
+        painter.setPen(theme.pen("line2"))
+        painter.drawLine(QLineF(area.left(), bottom, self.width() - 12, bottom))
+        free_from = 0.0
+        for value, text in chart.x_axis.ticks:
+            x, wide = area.left() + chart.x_axis.position(value) * area.width(), metrics.horizontalAdvance(text)
+            left = max(min(x - wide / 2, self.width() - wide), 0.0)
+            if left < free_from:
+                continue
+            painter.setPen(theme.pen("line2"))
+            painter.drawLine(QLineF(round(x) + 0.5, bottom, round(x) + 0.5, bottom + 4))
+            painter.setPen(theme.color("t3"))
+            painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
+            free_from = left + wide + 8
+
+    # ---------------------------------------------------------------------------------------------- pointing
+
+    @guarded
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        hit = self._at(event.position())
+        if hit != self._hit:
+            self._hit = hit
+            self.told.emit(self._chart.labels[hit] if hit >= 0 else "")
+            self.setCursor(Qt.CursorShape.PointingHandCursor if hit >= 0 else Qt.CursorShape.ArrowCursor)
+            self.update()
+
+    @guarded
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._hit = -1
+        self.told.emit("")
+        self.update()
+
+    @guarded
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        hit = self._at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and hit >= 0:
+            self.clicked.emit(self._chart.keys[hit])

@@ -1,0 +1,39 @@
+"""One tab below the timeline: a table, and the chart beside it whose parts are the table's rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gptscope.app.viewmodels.chart_data import ChartData
+from gptscope.app.viewmodels.charts.bars import AnyChart
+from gptscope.app.viewmodels.tables import Table
+from gptscope.profiling.trace.analysis.linked import Linked
+
+
+@dataclass(frozen=True)
+class TraceChart:
+    """A chart with what its header says."""
+
+    title: str
+    source: str
+    """What the axes are and their units, where the numbers come from."""
+    chart: AnyChart
+    read_out: Callable[[ChartData, float], str] | None = None
+    """For plots with lines: what stands in the header while the pointer is over them."""
+    chip: str = ""
+    """How far to trust it."""
+
+
+@dataclass(frozen=True)
+class TracePage:
+    """What a tab shows."""
+
+    table: Table
+    chart: TraceChart | None = None
+
+
+@dataclass(frozen=True)
+class TraceTab:
+    """One tab: what it is called and how what it shows is made."""
+
+    title: str
+    make: Callable[[Linked], TracePage]
