@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gptscope.profiling.trace.args import ArgsReader, Pieces
 from gptscope.profiling.trace.beside import BesideBuilder
 from gptscope.profiling.trace.events import TEXT_ARGS, Args, Event
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.growing import (
     Columns,
     Interner,
@@ -307,15 +308,23 @@ def _modern(written: list[str], category: Int32, tracks: list[Track], track: Int
 def _devices(
     device: npt.NDArray[Any], categories: list[str], category: Int32, tracks: list[Track], track: Int32
 ) -> npt.NDArray[Any]:
-    """Device numbers; device work that does not name its device has it as process id."""
+    """Device numbers; device work that does not name its device has it as process id.
+
+    A number that stands in several processes' rows is as many devices (merged ranks number theirs alike), and then the
+    process ids tell them apart.
+    """
     on_device = np.array([c in GPU_CATEGORIES for c in categories], dtype=bool)
     if not on_device.any():
         return device
-    unnamed = on_device[category] & (device < 0)
-    if not unnamed.any():
-        return device
+    work = on_device[category]
     pids = np.array([t.pid if isinstance(t.pid, int) and t.pid in _INT64 else -1 for t in tracks], dtype=np.int64)
-    return narrow(np.where(unnamed, pids[track], device))
+    pid = pids[track]
+    rows = np.flatnonzero(work & (device >= 0) & (pid >= 0))
+    pairs = group_by(device[rows], pid[rows])
+    numbers, times = np.unique(device[rows][pairs.first], return_counts=True)
+    apart = work & np.isin(device, numbers[times > 1]) & (pid >= 0)
+    renamed = (work & (device < 0)) | apart
+    return narrow(np.where(renamed, pid, device)) if renamed.any() else device
 
 
 def _at_zero_among_absolute(start_ns: Int64) -> Bools:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.nested import Places, above, nearest, nest_rows
 from gptscope.profiling.trace.table import Bools, Int64, Trace
 
@@ -125,17 +126,22 @@ def _backward_modules(trace: Trace, order: Places, parent: Places, module: Place
     """Give backward operators, and what lies in them, the module of their forward operator.
 
     A forward operator records the sequence number that the next autograd node will get, so of all operators with a
-    number the one that started last made the node (the rule of Kineto's own forward-backward arrows).
+    number the one that started last made the node (the rule of Kineto's own forward-backward arrows). Every process
+    counts its own.
     """
     sequence, forward_thread = trace.sequence[order], trace.forward_thread[order]
-    forward = order[(sequence >= 0) & (forward_thread <= 0)]
-    backward = order[(forward_thread > 0) & (module[order] == 0)]
-    if not forward.size or not backward.size:
+    is_forward = (sequence >= 0) & (forward_thread <= 0)
+    is_backward = (forward_thread > 0) & (module[order] == 0)
+    if not is_forward.any() or not is_backward.any():
         return
-    last_first = forward[np.argsort(trace.start_ns[forward], kind="stable")][::-1]
-    numbers, position = np.unique(trace.sequence[last_first], return_index=True)
-    found = np.minimum(np.searchsorted(numbers, trace.sequence[backward]), numbers.size - 1)
-    known = numbers[found] == trace.sequence[backward]
+    of_process = group_by(trace.process_of_track[trace.track[order]], sequence).of
+    forward, backward = order[is_forward], order[is_backward]
+    by_start = np.argsort(trace.start_ns[forward], kind="stable")[::-1]
+    last_first = forward[by_start]
+    numbers, position = np.unique(of_process[is_forward][by_start], return_index=True)
+    wanted = of_process[is_backward]
+    found = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
+    known = numbers[found] == wanted
     module[backward] = np.where(known, module[last_first[position[found]]], 0)
     adopter = np.zeros(module.size, dtype=bool)
     adopter[backward] = True

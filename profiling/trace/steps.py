@@ -34,13 +34,24 @@ class StepWindows:
         return np.where((index >= 0) & (time_ns < self.end_ns[np.maximum(index, 0)]), index, -1)
 
 
+def step_marks(trace: Trace) -> Int64:
+    """Rows of the marks around steps that count, in the order of the file."""
+    marks = np.flatnonzero(trace.named_like(STEP_PREFIX) & ~trace.in_categories("gpu_user_annotation"))
+    if not marks.size:
+        return marks
+    process = trace.process_of_track[trace.track[marks]]
+    of_most: Int64 = marks[process == np.bincount(process).argmax()]
+    return of_most
+
+
 def step_windows(trace: Trace) -> StepWindows:
     """Windows of `ProfilerStep#N`, as the CPU saw them; the last one is never dropped.
 
-    A step that was cut off by the end of the recording keeps its window to the trace's end.
+    A step that was cut off by the end of the recording keeps its window to the trace's end. Where several processes
+    mark steps (merged ranks, which go together), those of the one that marks most of them count.
     """
-    marks = trace.named_like(STEP_PREFIX) & ~trace.in_categories("gpu_user_annotation")
-    if marks.any():
+    marks = step_marks(trace)
+    if marks.size:
         order = np.argsort(trace.start_ns[marks], kind="stable")
         return StepWindows(trace.start_ns[marks][order], trace.end_ns[marks][order], marked=True)
     work = trace.gpu_work() | trace.operators() | trace.launches()

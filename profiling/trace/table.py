@@ -161,6 +161,12 @@ class Trace:
     # Asked for again and again: kept, and never changed.
 
     @cached_property
+    def process_of_track(self) -> Int32:
+        """Number of the process of every track; tracks with the same process id share one."""
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(track.pid, len(numbers)) for track in self.tracks], dtype=np.int32)
+
+    @cached_property
     def _launches(self) -> Bools:
         calls = [c.endswith(("_runtime", "_driver")) for c in self.categories]
         return _frozen(self._lookup(np.array(calls, dtype=bool), self.category))
@@ -172,7 +178,8 @@ class Trace:
     @cached_property
     def _operators(self) -> Bools:
         operators = self.in_categories("cpu_op") & ~self.named_like(STEP_PREFIX)
-        return _frozen(operators | self.named_like(GENERATED_PREFIX))
+        generated = self.named_like(GENERATED_PREFIX) & ~self.in_categories("gpu_user_annotation")
+        return _frozen(operators | generated)
 
     def in_statistics(self) -> Bools:
         """Which rows are events of the program, not frames around the recording."""

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from gptscope.profiling.trace.intervals import union_ns
+from gptscope.profiling.trace.matching import Launched, match_launches, match_operators
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.steps import StepWindows
 from gptscope.profiling.trace.table import Int32, Int64, Integers, Trace
@@ -52,8 +53,8 @@ def _on_cpu(trace: Trace, nesting: Nesting, windows: StepWindows) -> Work:
 
 def _on_device(trace: Trace, nesting: Nesting, windows: StepWindows, rows: Int64) -> Work:
     """Kernels, copies and fills; each belongs to the step that launched it, or else to the one it ran in."""
-    launch = launch_rows(trace, rows)
-    owner = owners(trace, nesting, rows, launch)
+    launched = match_launches(trace, rows)
+    launch, owner = launched.launch, owners(trace, nesting, rows, launched)
     decided_at = np.where(launch >= 0, trace.start_ns[np.maximum(launch, 0)], trace.start_ns[rows])
     step = windows.index_of(decided_at)
     inside = step >= 0
@@ -62,37 +63,17 @@ def _on_device(trace: Trace, nesting: Nesting, windows: StepWindows, rows: Int64
     return Work("cuda", rows, owner, trace.duration_ns[rows], module, step[inside])
 
 
-def launch_rows(trace: Trace, rows: Int64) -> Int64:
-    """Row of the runtime call that launched each piece of device work, by correlation; -1 for none recorded.
-
-    One call may have launched many (a graph).
-    """
-    launches = np.flatnonzero(trace.launches() & (trace.correlation != 0))
-    return _look_up(trace.correlation[launches], launches, trace.correlation[rows])
-
-
-def owners(trace: Trace, nesting: Nesting, rows: Int64, launch: Int64) -> Int64:
+def owners(trace: Trace, nesting: Nesting, rows: Int64, launched: Launched) -> Int64:
     """The innermost operator around each launch: by `External id`, or by time on the launching thread; -1 for none."""
-    operators = np.flatnonzero(trace.operators() & (trace.external_id != 0))
+    launch = launched.launch
     launch_id = np.where(launch >= 0, trace.external_id[np.maximum(launch, 0)], 0)
     wanted = np.where(trace.external_id[rows] != 0, trace.external_id[rows], launch_id)
-    by_id = _look_up(trace.external_id[operators], operators, wanted)
+    by_id = match_operators(trace, wanted, launched.process)
     missing = (by_id < 0) & (launch >= 0)
     if missing.any():
         at = launch[missing]
         by_id[missing] = operators_around(trace, nesting, trace.track[at], trace.start_ns[at])
     return np.where(by_id >= 0, nesting.stands_for[np.maximum(by_id, 0)], -1)
-
-
-def _look_up(keys: Integers, rows: Int64, wanted: Integers) -> Int64:
-    """For every wanted key the row that has it (the last one of several), -1 for none and for key 0."""
-    if not keys.size:
-        return np.full(wanted.size, -1, dtype=np.int64)
-    order = np.argsort(keys, kind="stable")
-    in_order = keys[order]
-    position = np.searchsorted(in_order, wanted, side="right") - 1
-    found = (position >= 0) & (in_order[np.maximum(position, 0)] == wanted) & (wanted != 0)
-    return np.where(found, rows[order][np.maximum(position, 0)], -1)
 
 
 def operators_around(trace: Trace, nesting: Nesting, track: Int32, time_ns: Int64) -> Int64:

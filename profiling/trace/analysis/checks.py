@@ -6,7 +6,8 @@ from gptscope.profiling.trace.analysis.launches import LaunchSums, launch_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.health import HealthKind, HealthNote
 from gptscope.profiling.trace.intervals import overlaps_on_streams
-from gptscope.profiling.trace.table import Int64
+from gptscope.profiling.trace.steps import step_marks
+from gptscope.profiling.trace.table import STEP_PREFIX, Int64
 
 _LEAST_NS = 1_000_000
 """Shorter ones may overlap by design."""
@@ -72,9 +73,14 @@ def _suspicious(linked: Linked, launches: LaunchSums) -> list[HealthNote]:
     if launches.negative_delays:
         message = "kernels seem to begin before their launch: the clocks of host and device differ"
         notes.append(_note("suspicious", message, launches.negative_delays))
-    marks = trace.named_like("ProfilerStep#") & trace.unfinished
-    if marks.any():
-        notes.append(_note("suspicious", "the recording ended inside a step; it is kept", int(marks.sum())))
+    marks = step_marks(trace)
+    left_open = int(trace.unfinished[marks].sum())
+    if left_open:
+        notes.append(_note("suspicious", "the recording ended inside a step; it is kept", left_open))
+    others = int((trace.named_like(STEP_PREFIX) & ~trace.in_categories("gpu_user_annotation")).sum()) - marks.size
+    if others:
+        message = "steps that other processes mark too (merged ranks); those of one process count"
+        notes.append(_note("ignored", message, others))
     return notes
 
 

@@ -10,12 +10,13 @@ import numpy.typing as npt
 from gptscope.profiling.trace.categories import CATEGORIES, category_by_name, category_of
 from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.intervals import Cover
+from gptscope.profiling.trace.matching import match_launches
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
 from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Integers, Trace
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
-from gptscope.profiling.trace.work import launch_rows, owners
+from gptscope.profiling.trace.work import owners
 
 _NUMBER = {name: number for number, name in enumerate(CATEGORIES)}
 OTHER = _NUMBER["other"]
@@ -66,8 +67,8 @@ class Linked:
     @cached_property
     def _all_work(self) -> tuple[Int64, Int64, Int64]:
         rows = np.flatnonzero(self.trace.gpu_work())
-        launch = launch_rows(self.trace, rows)
-        return rows, launch, owners(self.trace, self.nesting, rows, launch)
+        launched = match_launches(self.trace, rows)
+        return rows, launched.launch, owners(self.trace, self.nesting, rows, launched)
 
     @cached_property
     def _in_range(self) -> Bools | slice:

@@ -41,9 +41,11 @@ class OperatorMemory:
 
 
 def device_memory(linked: Linked) -> list[DeviceMemory]:
-    """One row per device whose allocator was recorded."""
-    memory = linked.trace.memory
-    groups = group_by(memory.device_type, memory.device_id)
+    """One row per device whose allocator was recorded; where several processes allocate (merged ranks), for each."""
+    trace, memory = linked.trace, linked.trace.memory
+    process = trace.process_of_track[memory.track]
+    groups = group_by(memory.device_type, memory.device_id, process)
+    several = len(np.unique(process)) > 1
     table = []
     for number, entry in enumerate(groups.first.tolist()):
         here = groups.of == number
@@ -51,9 +53,10 @@ def device_memory(linked: Linked) -> list[DeviceMemory]:
         best = int(np.argmax(allocated))
         kind = _DEVICE_TYPES.get(int(memory.device_type[entry]), f"device type {memory.device_type[entry]}")
         number_of = int(memory.device_id[entry])
+        name = kind if number_of < 0 else f"{kind} {number_of}"
         table.append(
             DeviceMemory(
-                device=kind if number_of < 0 else f"{kind} {number_of}",
+                device=f"{name} of process {trace.tracks[memory.track[entry]].pid}" if several else name,
                 allocations=int((change > 0).sum()),
                 frees=int((change < 0).sum()),
                 allocated_bytes=int(change[change > 0].sum()),

@@ -6,6 +6,7 @@ import numpy as np
 
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.intervals import Cover
+from gptscope.profiling.trace.steps import step_marks
 from gptscope.profiling.trace.table import Int64
 
 PARTS = ("compute", "communication", "copy", "runtime", "data loading", "operators", "other")
@@ -84,7 +85,6 @@ def _names(linked: Linked, start: Int64) -> tuple[list[str], list[bool]]:
     if not linked.windows.marked:
         return ["whole trace"] * start.size, [True] * start.size
     trace = linked.trace
-    marks = np.flatnonzero(trace.named_like("ProfilerStep#") & ~trace.in_categories("gpu_user_annotation"))
-    by_start = {int(trace.start_ns[row]): row for row in marks.tolist()}
+    by_start = {int(trace.start_ns[row]): row for row in step_marks(trace).tolist()}
     rows = [by_start[time] for time in start.tolist()]
     return [trace.name_of(row) for row in rows], [not bool(trace.unfinished[row]) for row in rows]
