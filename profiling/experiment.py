@@ -77,13 +77,23 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """False: only compare outputs; nothing is measured or profiled."""
     peaks: bool = True
     """Measure this machine's bandwidth and FLOP/s ceilings first, unless they are kept from an earlier time."""
+    seeds: int = 1
+    """Training: over so many seeds (order of the data, random weights) the final losses are compared; 1: only those of
+    the measured run. The further ones are trained after the measurement, untimed, with the next seeds."""
     time_limit_s: float = 1800.0
     """The whole experiment is stopped, keeping what was measured, after this long."""
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` when there is nothing to run."""
+        """Raise `ValueError` when there is nothing to run, or seeds would change nothing."""
         if not self.variants:
             raise ValueError("An experiment needs at least one variant.")
+        if self.seeds < 1:
+            raise ValueError(f"seeds is {self.seeds}, but it must be 1 or more.")
+        if self.seeds > 1 and self.workload.kind != "train":
+            raise ValueError(
+                f"Several seeds compare training losses, but the workload is {self.workload.kind}. Take the workload "
+                "train, or leave the seeds out."
+            )
 
 
 def variant_name(variant: Variant) -> str:

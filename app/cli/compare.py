@@ -24,6 +24,7 @@ examples:
   gptscope compare --candidate "precision=bf16,fuse=all,kv-cache=static"
   gptscope compare --model preset:gpt2-124m --candidate "precision=bf16" --candidate "fuse=attention+qkv"
   gptscope compare --workload train --baseline "fuse=none" --candidate "fuse=optimizer" --no-quality
+  gptscope compare --workload train --baseline "precision=bf16" --candidate "precision=fp8-delayed" --seeds 5
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -45,6 +46,13 @@ examples:
         group.add_argument(
             "--layer-map", action="store_true", help="find out what each module alone costs in output and saves in time"
         )
+        group.add_argument(
+            "--seeds",
+            type=int,
+            default=1,
+            metavar="N",
+            help="train: compare final losses over N seeds (data order, random weights); further ones are not timed",
+        )
         options.add_workload_options(parser)
         options.add_lever_options(parser)
         options.add_measuring_options(parser)
@@ -53,11 +61,12 @@ examples:
     def run(self, args: argparse.Namespace) -> int:
         if args.text is not None and not args.text.is_file():
             raise options.UsageError(f"--text: there is no file {args.text}.")
-        experiment = msgspec.structs.replace(
-            options.experiment_from(args, variants_from(args), quality=not args.no_quality),
-            text=None if args.text is None else str(args.text.resolve()),
-            layer_map=args.layer_map,
-        )
+        asked = options.experiment_from(args, variants_from(args), quality=not args.no_quality)
+        text = None if args.text is None else str(args.text.resolve())
+        try:
+            experiment = msgspec.structs.replace(asked, text=text, layer_map=args.layer_map, seeds=args.seeds)
+        except ValueError as error:
+            raise options.UsageError(str(error)) from error
 
         from gptscope.app.cli.compare_report import print_comparison
         from gptscope.app.cli.measuring import Measuring

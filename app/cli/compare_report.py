@@ -16,6 +16,7 @@ from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
 from gptscope.profiling.quality.loss_curves import LossComparison, compare_all
+from gptscope.profiling.quality.loss_seeds import SeedComparison
 from gptscope.profiling.records import EvidenceReport, Record, StepKind
 
 _MARKS: dict[VerdictKind, tuple[str, Style]] = {
@@ -128,6 +129,8 @@ def _print_losses(console: Console, records: Sequence[Record], run_ids: Sequence
             console.line(f"  {names[0]}  {f.number(one.baseline)} nats per token")
         name = names[run_ids.index(one.run_id)].ljust(len(names[0]))
         console.line(f"  {name}  {loss_text(one)}", "warn" if one.broken else "")
+        if one.over_seeds is not None:
+            console.line(f"     {seeds_text(one.over_seeds)}")
 
 
 def loss_text(one: LossComparison) -> str:
@@ -139,6 +142,15 @@ def loss_text(one: LossComparison) -> str:
         verdict = "a real difference" if one.differs else "no real difference"
         text += f" (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {verdict}"
     return text + (f"; {one.broken} steps had no finite loss" if one.broken else "")
+
+
+def seeds_text(one: SeedComparison) -> str:
+    """`over 5 seeds: +0.003 (95 % interval −0.001 to +0.007): no real difference`."""
+    text = f"over {len(one.seeds)} seeds: {f.signed(one.difference)}"
+    if one.low is None or one.high is None:
+        return text
+    verdict = "a real difference" if one.differs else "no real difference"
+    return f"{text} (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {verdict}"
 
 
 def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:

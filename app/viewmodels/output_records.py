@@ -2,7 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from gptscope.profiling.records import LayerErrors, Quality, Record, ScaleHistory, ScaleSeries, StepSamples
+from gptscope.profiling.quality.loss_curves import compare_seeds, with_measured
+from gptscope.profiling.quality.loss_seeds import SeedComparison
+from gptscope.profiling.records import (
+    LayerErrors,
+    Quality,
+    Record,
+    RunStarted,
+    ScaleHistory,
+    ScaleSeries,
+    SeedLosses,
+    StepSamples,
+)
 
 
 @dataclass
@@ -33,6 +44,10 @@ class OutputRecords:
     maps: dict[str, LayerErrors] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
     """Of every training step in the order in which they ran; warm-up and profiled steps train, too."""
+    seeds: dict[str, int] = field(default_factory=dict)
+    """Of the measured trainings."""
+    seed_losses: dict[str, dict[int, tuple[float, ...]]] = field(default_factory=dict)
+    """Of further trainings, by their seeds."""
     scales: dict[str, dict[tuple[str, str], ScaleCourse]] = field(default_factory=dict)
     revision: int = 0
 
@@ -50,9 +65,24 @@ class OutputRecords:
                     known.setdefault(key, ScaleCourse(piece.layer, piece.tensor, piece.largest)).add(piece)
             case StepSamples(kind="train") if record.loss:
                 self.losses.setdefault(record.run_id, []).extend(record.loss)
+            case SeedLosses():
+                self.seed_losses.setdefault(record.run_id, {})[record.seed] = record.loss
+            case RunStarted():
+                self.seeds[record.run_id] = record.seed
+                return
             case _:
                 return
         self.revision += 1
+
+    def over_seeds(self, run_id: str, baseline_id: str) -> SeedComparison | None:
+        """The difference of the final losses over seeds; None when there is one seed only."""
+        if run_id not in self.seed_losses or baseline_id not in self.seed_losses:
+            return None
+        sides = [
+            with_measured(self.seeds.get(one), self.losses.get(one, []), self.seed_losses[one])
+            for one in (run_id, baseline_id)
+        ]
+        return compare_seeds(*sides)
 
     @property
     def any(self) -> bool:

@@ -8,10 +8,12 @@ from typing import Literal
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.profiling.metrics.compare import SAME_OUTPUT_KL
 from gptscope.profiling.quality.loss_curves import LossComparison, compare_losses
+from gptscope.profiling.quality.loss_seeds import SeedComparison
 from gptscope.profiling.records import Quality
 
 Tone = Literal["", "good", "warn", "bad"]
 _TWO_SIDED_95 = 1.96
+MOST_SEEDS_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +171,10 @@ def _sqnr(quality: Quality) -> QualityCard:
     )
 
 
-def loss_cards(ours: Sequence[float], theirs: Sequence[float]) -> tuple[QualityCard, ...]:
-    """Two cards about training: where the loss ends, and how far both curves are apart at most."""
+def loss_cards(
+    ours: Sequence[float], theirs: Sequence[float], seeds: SeedComparison | None = None
+) -> tuple[QualityCard, ...]:
+    """Cards about training: where the loss ends, how far both curves are apart at most, and the end over seeds."""
     ends = compare_losses(ours, theirs, run_id="", baseline_run_id="")
     gaps = [abs(a - b) for a, b in zip(ours, theirs, strict=False) if math.isfinite(a - b)]
     broken = sum(not math.isfinite(loss) for loss in ours)
@@ -198,10 +202,28 @@ def loss_cards(ours: Sequence[float], theirs: Sequence[float]) -> tuple[QualityC
             help="final_loss",
             tone="bad" if broken else "",
         ),
+        *(() if seeds is None else (_seeds_card(seeds),)),
     )
 
 
-def _interval(ends: LossComparison | None) -> str:
+def _seeds_card(seeds: SeedComparison) -> QualityCard:
+    each = ", ".join(fmt.signed(one) for one in seeds.differences[:MOST_SEEDS_NAMED])
+    more = len(seeds.differences) - MOST_SEEDS_NAMED
+    return QualityCard(
+        key="final_loss_seeds",
+        title="Final loss, change over seeds",
+        source=f"{fmt.count(len(seeds.seeds))} seeds",
+        value=fmt.signed(seeds.difference),
+        unit="nats",
+        aside=_interval(seeds),
+        note=f"{'a real difference' if seeds.differs else 'no real difference'} (95 % interval); single seeds {each}"
+        + (f" and {more} more" if more > 0 else ""),
+        help="final_loss",
+        tone="warn" if seeds.differs and seeds.difference > 0 else "",
+    )
+
+
+def _interval(ends: LossComparison | SeedComparison | None) -> str:
     if ends is None or ends.low is None or ends.high is None:
         return ""
     return f"[{fmt.signed(ends.low)}, {fmt.signed(ends.high)}]"

@@ -13,6 +13,7 @@ from gptscope.profiling import processes
 from gptscope.profiling.engine import scheduling
 from gptscope.profiling.engine.limits import Limits
 from gptscope.profiling.engine.outbox import Outbox
+from gptscope.profiling.engine.seed_stage import train_seeds
 from gptscope.profiling.engine.variant_run import Outcome, SliceTimes, VariantRun
 from gptscope.profiling.engine.worker_handle import WorkerError, WorkerOptions
 from gptscope.profiling.machine import facts
@@ -151,6 +152,7 @@ class ExperimentRun:
                 await self._profile(run)
         if self._experiment.quality:
             await self._evaluate().together()
+        await train_seeds(self._experiment, loaded, self._limits)
         await self._leave(*(run for run in loaded if run.alive))
 
     async def _work_in_rounds(self, loaded: VariantRun) -> None:
@@ -173,6 +175,8 @@ class ExperimentRun:
                 await self._profile(run)
             if self._experiment.quality and run.alive:
                 await self._evaluate().alone(run, last_visit=visit.last)
+            if visit.last:
+                await train_seeds(self._experiment, [run], self._limits)
             if visit.last and run.alive:
                 await self._leave(run)
             else:

@@ -5,13 +5,14 @@ of neighbouring steps hang together, so whole stretches of steps are resampled f
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from gptscope.profiling.metrics.statistics import clustered_interval
-from gptscope.profiling.records import Record, StepSamples
+from gptscope.profiling.quality.loss_seeds import SeedComparison, over_seeds
+from gptscope.profiling.records import Record, RunStarted, SeedLosses, StepSamples
 
 LAST_SHARE = 4
 """The last 1 / LAST_SHARE of the steps is compared."""
@@ -38,6 +39,8 @@ class LossComparison(msgspec.Struct, frozen=True, kw_only=True):
     """95 % interval of the difference; None with too few steps."""
     broken: int = 0
     """Steps of the candidate whose loss was NaN or infinite; they are left out."""
+    over_seeds: SeedComparison | None = None
+    """The same difference over several seeds, the measured one among them; None: only one was asked for."""
 
     @property
     def differs(self) -> bool | None:
@@ -102,9 +105,45 @@ def compare_all(records: Sequence[Record], run_ids: Sequence[str]) -> list[LossC
     """Every candidate that trained beside the baseline, the first of `run_ids`."""
     if len(run_ids) < 2:
         return []
-    baseline = losses_of(records, run_ids[0])
-    found = (
-        compare_losses(losses_of(records, run_id), baseline, run_id=run_id, baseline_run_id=run_ids[0])
-        for run_id in run_ids[1:]
-    )
-    return [one for one in found if one is not None]
+    baseline, of_seeds = losses_of(records, run_ids[0]), losses_by_seed(records, run_ids[0])
+    found = []
+    for run_id in run_ids[1:]:
+        one = compare_losses(losses_of(records, run_id), baseline, run_id=run_id, baseline_run_id=run_ids[0])
+        if one is not None:
+            seeds = compare_seeds(losses_by_seed(records, run_id), of_seeds)
+            found.append(msgspec.structs.replace(one, over_seeds=seeds))
+    return found
+
+
+def losses_by_seed(records: Sequence[Record], run_id: str) -> dict[int, Sequence[float]]:
+    """The losses of each seed of a run, that of the measurement first."""
+    seed: int | None = None
+    further: dict[int, Sequence[float]] = {}
+    for record in records:
+        if isinstance(record, RunStarted) and record.run_id == run_id:
+            seed = record.seed
+        elif isinstance(record, SeedLosses) and record.run_id == run_id:
+            further[record.seed] = record.loss
+    return with_measured(seed, losses_of(records, run_id), further)
+
+
+def with_measured(
+    seed: int | None, measured: Sequence[float], further: Mapping[int, Sequence[float]]
+) -> dict[int, Sequence[float]]:
+    """The measured seed's losses before those of the further seeds; all cut to the same number of steps."""
+    found = {**({seed: measured} if seed is not None else {}), **further}
+    steps = min(map(len, found.values()), default=0)
+    return {seed: loss[:steps] for seed, loss in found.items()}
+
+
+def compare_seeds(
+    candidate: Mapping[int, Sequence[float]], baseline: Mapping[int, Sequence[float]]
+) -> SeedComparison | None:
+    """The ends of the curves, seed by seed; None with fewer than two seeds that both trained to finite losses."""
+    pairs = {
+        seed: compare_losses(loss, baseline[seed], run_id="", baseline_run_id="")
+        for seed, loss in candidate.items()
+        if seed in baseline
+    }
+    ends = {seed: one.difference for seed, one in pairs.items() if one is not None}
+    return over_seeds(ends) if len(ends) > 1 else None

@@ -29,6 +29,7 @@ from gptscope.profiling.records.quality import (
     Quality,
     ScaleHistory,
     ScaleSeries,
+    SeedLosses,
 )
 from gptscope.profiling.records.requests import (
     AskCapabilities,
@@ -57,6 +58,7 @@ from gptscope.profiling.records.worker import (
     MapLayers,
     RecordProfile,
     RunSlice,
+    TrainSeed,
     WarmUp,
 )
 
@@ -124,6 +126,7 @@ __all__ = [
     "SaveModel",
     "ScaleHistory",
     "ScaleSeries",
+    "SeedLosses",
     "Shutdown",
     "SliceDone",
     "StartExperiment",
@@ -132,6 +135,7 @@ __all__ = [
     "Telemetry",
     "TextScore",
     "TraceChunk",
+    "TrainSeed",
     "WarmUp",
     "WorkerRecord",
 ]

@@ -134,6 +134,14 @@ class ScaleSeries(msgspec.Struct, frozen=True, kw_only=True):
     """What values were multiplied by before they were rounded; the smallest where rows or blocks have their own."""
 
 
+class SeedLosses(Message, frozen=True):
+    """An untimed training of the variant with another seed: as many steps as the warm-up and the measurement."""
+
+    run_id: str
+    seed: int
+    loss: tuple[float, ...]
+
+
 class ScaleHistory(Message, frozen=True):
     """How large the tensors of narrow layers were, and their scales, since the run's last record of this kind."""
 

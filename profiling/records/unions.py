@@ -14,7 +14,7 @@ from gptscope.profiling.records.progress import (
     RunFinished,
     RunStarted,
 )
-from gptscope.profiling.records.quality import LayerErrors, Quality, ScaleHistory
+from gptscope.profiling.records.quality import LayerErrors, Quality, ScaleHistory, SeedLosses
 from gptscope.profiling.records.requests import (
     AskCapabilities,
     Cancel,
@@ -41,6 +41,7 @@ from gptscope.profiling.records.worker import (
     MapLayers,
     RecordProfile,
     RunSlice,
+    TrainSeed,
     WarmUp,
 )
 
@@ -65,6 +66,7 @@ Record = (
     | Quality
     | LayerErrors
     | ScaleHistory
+    | SeedLosses
     | Failure
     | RunFinished
     | ExperimentFinished
@@ -96,6 +98,7 @@ Command = (
     | GreedyPrompt
     | ForceTokens
     | MapLayers
+    | TrainSeed
     | Leave
 )
 

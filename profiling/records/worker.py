@@ -58,6 +58,15 @@ class MapLayers(Message, frozen=True):
     baseline_run_id: str
 
 
+class TrainSeed(Message, frozen=True):
+    """Train the variant from its beginning with another seed; gives up the loaded model; answered by `SeedLosses`."""
+
+    seed: int
+    number: int
+    """Which one of `seeds` it is, for people."""
+    seeds: int
+
+
 class Leave(Message, frozen=True):
     """End after saying `Bye`."""
 

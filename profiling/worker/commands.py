@@ -21,6 +21,7 @@ from gptscope.profiling.records import (
     RecordProfile,
     RunSlice,
     SaveModel,
+    TrainSeed,
     WarmUp,
 )
 from gptscope.profiling.temp_folders import temporary_folder
@@ -34,6 +35,7 @@ from gptscope.profiling.worker.peaks import measure_peaks
 from gptscope.profiling.worker.reporting import StepReporter
 from gptscope.profiling.worker.saving import save_model
 from gptscope.profiling.worker.scales import send_scales
+from gptscope.profiling.worker.seeds import SeedTrainer
 from gptscope.profiling.worker.variant import LoadedVariant, load_variant
 from gptscope.profiling.worker.warmup import warm_up
 
@@ -49,6 +51,7 @@ class Commands:
     def __init__(self, output: Output, environment: Mapping[str, str]) -> None:
         self._output, self._environment = output, environment
         self._variant: LoadedVariant | None = None
+        self._trainer: SeedTrainer | None = None
 
     def do(self, command: Command) -> None:
         """Carry out one command.
@@ -60,7 +63,7 @@ class Commands:
         match command:
             case LoadVariant():
                 output.run_id = command.run_id
-                self._variant = None
+                self._variant = self._trainer = None
                 self._variant = load_variant(command, output, self._environment)
             case WarmUp():
                 variant = self._loaded()
@@ -71,6 +74,8 @@ class Commands:
                 self._record_profile(command.steps)
             case EvaluateWindow() | GreedyPrompt() | ForceTokens() | MapLayers():
                 self._examine(command)
+            case TrainSeed():
+                self._train_seed(command)
             case _:
                 self._answer(command)
 
@@ -130,6 +135,17 @@ class Commands:
                 kv_cache_bytes=variant.bench.cache_bytes,
             )
         )
+
+    def _train_seed(self, command: TrainSeed) -> None:
+        """Give the measured model up, so that its memory serves the next one."""
+        if self._trainer is None:
+            variant = self._loaded()
+            prepared, copies = variant.prepared, variant.copies
+            self._trainer = SeedTrainer(
+                variant.run_id, copies.source, prepared.context, prepared.device, variant.work, variant.tokenizer
+            )
+            self._variant = None
+        self._trainer.train(command, self._output)
 
     def _record_profile(self, steps: int) -> None:
         if steps < 1:

@@ -30,6 +30,7 @@ from gptscope.profiling.records import (
     RecordProfile,
     RunSlice,
     SaveModel,
+    TrainSeed,
     WarmUp,
 )
 from gptscope.profiling.temp_folders import lend_to_children, sweep_left_over_folders
@@ -106,6 +107,7 @@ _DOING: dict[type[Command], str] = {
     GreedyPrompt: "continuing a prompt",
     ForceTokens: "judging a continuation",
     MapLayers: "mapping the layers",
+    TrainSeed: "training with another seed",
     AskCapabilities: "finding out what this machine offers",
     InspectModel: "inspecting the model",
     FetchModel: "fetching the model",

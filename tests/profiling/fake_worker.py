@@ -54,8 +54,10 @@ from gptscope.profiling.records import (  # noqa: E402
     RecordProfile,
     RunSlice,
     RunStarted,
+    SeedLosses,
     StepSamples,
     TraceChunk,
+    TrainSeed,
     WarmUp,
 )
 
@@ -144,6 +146,9 @@ class FakeWorker:
                 self.profile(command.steps)
             case EvaluateWindow() | GreedyPrompt() | ForceTokens() | MapLayers():
                 self.examine(command)
+            case TrainSeed():
+                self.act(f"seed-{command.number}")
+                self.writer.send(SeedLosses(run_id=self.run_id, seed=command.seed, loss=(2.0, 1.0)))
             case _:
                 self.answer(command)
 

@@ -8,7 +8,7 @@ from gptscope.app.cli.compare_report import loss_text, print_comparison
 from gptscope.app.cli.document import experiment_document
 from gptscope.app.cli.json_output import encode_document
 from gptscope.profiling.quality.loss_curves import LossComparison
-from gptscope.profiling.records import StepSamples
+from gptscope.profiling.records import SeedLosses, StepSamples
 
 
 def training(run_id: str, losses: list[float]) -> StepSamples:
@@ -38,6 +38,21 @@ def test_compare_prints_where_the_losses_ended(trained, screen) -> None:
     assert "Training loss, the last 16 of 64 steps on the same tokens" in text
     assert "  baseline  3.44 nats per token" in text
     assert ", +0.250 (95 % interval +0.250 to +0.250): a real difference" in text
+
+
+def test_further_seeds_stand_below_the_measured_one(trained, screen) -> None:
+    records = list(trained)
+    for seed, shift in ((1235, 0.2), (1236, 0.3)):
+        curve = tuple(4.0 - 0.01 * step for step in range(32))
+        records.append(SeedLosses(run_id="e1-a", seed=seed, loss=curve))
+        records.append(SeedLosses(run_id="e1-b", seed=seed, loss=tuple(loss + shift for loss in curve)))
+    file, console = screen()
+    print_comparison(console, records, ("e1-a", "e1-b"))
+    assert "     over 3 seeds: +0.250 (95 % interval +0.126 to +0.374): a real difference" in file.getvalue()
+    document = experiment_document(records, ("e1-a", "e1-b"), kept_in=None, not_kept=None)
+    seeds = json.loads(encode_document("experiment", document))["losses"][0]["over_seeds"]
+    assert seeds["seeds"][1:] == [1235, 1236]
+    assert seeds["differences"] == pytest.approx([0.25, 0.2, 0.3])
 
 
 def test_runs_that_did_not_train_print_nothing_about_losses(experiment, screen) -> None:

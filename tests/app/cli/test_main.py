@@ -57,6 +57,7 @@ def test_wrong_usage_has_exit_code_2(arguments: list[str], capsys: pytest.Captur
     [
         (["run", "--batch", "0"], "batch is 0"),
         (["compare"], "needs at least one candidate"),
+        (["compare", "--candidate", "precision=bf16", "--seeds", "3"], "the workload is decode"),
         (["bench-machine", "--threads", "0"], "threads is 0, but it must be between 1 and 1024"),
         (["run", "--json", "/nowhere/at/all.json"], "the folder /nowhere/at does not exist"),
         (["run", "--trace", "/"], "it is a folder"),

@@ -3,8 +3,10 @@
 import threading
 import time
 
+import pytest
+
 from gptscope.profiling.client import EngineClient
-from gptscope.profiling.experiment import Workload
+from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
     EvidenceReport,
     ExperimentFinished,
@@ -19,6 +21,7 @@ from gptscope.profiling.records import (
     Quality,
     RunFinished,
     RunStarted,
+    SeedLosses,
     SliceDone,
     StepSamples,
     Telemetry,
@@ -195,3 +198,31 @@ def test_two_clients_at_once_do_not_touch_each_other(make_engine, experiment, ru
 def test_experiments_follow_each_other_in_one_engine(engine, experiment, run_all):
     for _ in range(2):
         assert run_all(engine, experiment("good"))[-1].outcome == "done"
+
+
+TRAINING = Workload(kind="train", steps=2, context=4, seed=50)
+
+
+def test_further_seeds_are_trained_after_everything_that_is_measured(engine, experiment, run_all):
+    records = run_all(engine, experiment("good a", "good b", workload=TRAINING, seeds=3))
+    a, b = of(ExperimentStarted, records)[0].run_ids
+    trained = [(one.run_id, one.seed) for one in of(SeedLosses, records)]
+    assert trained == [(a, 51), (a, 52), (b, 51), (b, 52)]
+    first = min(index for index, record in enumerate(records) if isinstance(record, SeedLosses))
+    assert max(index for index, record in enumerate(records) if isinstance(record, Profile)) < first
+    assert records[-1] == ExperimentFinished(experiment_id="e1", outcome="done")
+
+
+def test_a_seed_that_fails_stops_that_variants_seeds_only(engine, experiment, run_all):
+    records = run_all(engine, experiment("fail:seed-2", "crash:seed-3", "good", workload=TRAINING, seeds=3))
+    a, b, c = of(ExperimentStarted, records)[0].run_ids
+    assert [(one.run_id, one.seed) for one in of(SeedLosses, records)] == [(a, 51), (b, 51), (c, 51), (c, 52)]
+    outcomes = {one.run_id: one.outcome for one in of(RunFinished, records)}
+    assert outcomes == {a: "failed", b: "failed", c: "done"}
+
+
+def test_several_seeds_need_a_workload_that_trains():
+    with pytest.raises(ValueError, match="the workload is decode"):
+        Experiment(model="m", workload=Workload(), variants=(Variant(),), seeds=2)
+    with pytest.raises(ValueError, match="seeds is 0"):
+        Experiment(model="m", workload=TRAINING, variants=(Variant(),), seeds=0)
