@@ -108,7 +108,7 @@ def request_from(args: argparse.Namespace) -> "FineTune":
 def print_report(out: "Console", found: "FineTuned") -> None:
     """What was trained and what it brought."""
     from gptscope.app.cli.console import Column
-    from gptscope.app.viewmodels.formatting import duration, number
+    from gptscope.app.viewmodels.formatting import count, duration, number
 
     asked = found.request
     ends = min(_ENDS, -(-len(found.losses) // 2))
@@ -128,7 +128,7 @@ def print_report(out: "Console", found: "FineTuned") -> None:
         (asked.recipe, perplexity_text(found.quantized_before), perplexity_text(found.quantized_after)),
     )
     columns = (Column("perplexity", "left"), Column("before", "right"), Column("after", "right"))
-    out.table(columns, rows, f"On {found.tokens:,} tokens of evaluation text")
+    out.table(columns, rows, f"On {count(found.tokens)} tokens of evaluation text")
     out.line(f"{asked.recipe}: {_verdict(found)}", "good" if _better(found) else "warn")
     out.line(f'Saved in {found.folder}. Use it with --model, or in compare with "model={asked.folder}".')
 

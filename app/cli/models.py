@@ -127,14 +127,14 @@ def _save(args: argparse.Namespace, output: "JsonOutput") -> None:
     from gptscope.app.cli import console
     from gptscope.app.cli.progress import progress_view
     from gptscope.app.cli.session import ask
-    from gptscope.app.viewmodels.formatting import quantity
+    from gptscope.app.viewmodels.formatting import count, quantity
     from gptscope.profiling.records import ModelSaved
 
     found = ask(save_request(args), ModelSaved, progress_view(console.messages()))
     out = output.console()
     out.line(f"{found.model} is in {found.folder} ({quantity(found.bytes, 'bytes')}, FP32).")
     if found.parameters != found.parameters_before:
-        out.line(f"{found.parameters:,} of {found.parameters_before:,} parameters are left.")
+        out.line(f"{count(found.parameters)} of {count(found.parameters_before)} parameters are left.")
     if found.zeros:
         out.line(f"{found.zeros:.1%} of the weights in the layers are zero.")
     for note in found.notes:

@@ -144,7 +144,7 @@ def test_a_pruned_model_is_saved(play, tmp_path: Path, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "bundled is in /m/pruned (26.8 MB, FP32).",
-        "6,688,128 of 7,867,776 parameters are left.",
+        "6\u2009688\u2009128 of 7\u2009867\u2009776 parameters are left.",
         "25.0% of the weights in the layers are zero.",
         "Each layer keeps 4 of 6 heads.",
     ]
