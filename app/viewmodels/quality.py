@@ -70,7 +70,8 @@ def page(view: ExperimentView | None, chosen: str = "") -> QualityPage | None:
     quality, errors = view.output.qualities.get(run.run_id), view.output.maps.get(run.run_id)
     losses = (view.output.losses.get(run.run_id, []), view.output.losses.get(base.run_id, []) if base else [])
     training = run.main_kind == "train"
-    cards = loss_cards(*losses) if training and all(losses) else quality_cards(quality, _why_not(view, run))
+    seeds = view.output.over_seeds(run.run_id, base.run_id) if base is not None else None
+    cards = loss_cards(*losses, seeds) if training and all(losses) else quality_cards(quality, _why_not(view, run))
     icon, tone, verdict, sentence = _verdict(run, base, quality)
     others = [
         (one.name, view.output.maps[one.run_id]) for one in found if one is not run and one.run_id in view.output.maps

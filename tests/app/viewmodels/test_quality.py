@@ -21,8 +21,8 @@ from gptscope.app.viewmodels.experiment_view import ExperimentView
 from gptscope.app.viewmodels.output_records import ScaleCourse
 from gptscope.app.viewmodels.quality import page
 from gptscope.app.viewmodels.quality_cards import loss_cards, quality_cards
-from gptscope.profiling.experiment import Variant
-from gptscope.profiling.records import Notice, Record
+from gptscope.profiling.experiment import Variant, Workload
+from gptscope.profiling.records import Notice, Record, SeedLosses
 
 SPEEDS = mix.Speeds(37.0, 12.1, 140_000_000)
 
@@ -200,8 +200,6 @@ def test_error_through_the_layers_ends_with_its_value() -> None:
 
 
 def test_training_shows_losses_instead_of_perplexity() -> None:
-    from gptscope.profiling.experiment import Workload
-
     work = Workload(kind="train", batch=8, context=128, steps=60)
     shown = page(view(losses("r0"), losses("r1", 0.03), workload=work))
     assert shown is not None
@@ -215,6 +213,21 @@ def test_training_shows_losses_instead_of_perplexity() -> None:
     assert shown.cards[0].note.endswith("a real difference (95 % interval)")
     broken = loss_cards([2.0, float("nan")], [2.0, 2.0])
     assert (broken[1].tone, broken[1].note) == ("bad", "1 steps without a finite loss")
+
+
+def test_further_seeds_have_a_card_of_their_own() -> None:
+    work = Workload(kind="train", batch=8, context=128, steps=60)
+    seeds = [
+        SeedLosses(run_id=run_id, seed=seed, loss=losses("x", shift).loss)
+        for run_id, shifts in (("r0", (0.0, 0.0)), ("r1", (0.01, 0.02)))
+        for seed, shift in zip((1235, 1236), shifts, strict=True)
+    ]
+    shown = page(view(losses("r0"), losses("r1", 0.03), *seeds, workload=work))
+    assert shown is not None
+    card = shown.cards[2]
+    assert (card.key, card.value, card.source) == ("final_loss_seeds", "+0.0200", "3 seeds")
+    assert card.aside == "[−0.00484, +0.0448]"
+    assert card.note == "no real difference (95 % interval); single seeds +0.0300, +0.0100, +0.0200"
 
 
 def test_scales_are_put_together_from_their_pieces_and_clipping_is_counted() -> None:
