@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gptscope.app.cli.options import UsageError, add_json_option
+from gptscope.app.cli.options import UsageError, add_json_option, add_library_options
 
 if TYPE_CHECKING:
     from gptscope.profiling.trace.analysis import Linked
 
 LEVELS = ("kernel", "category", "operator", "module", "step")
-_FILE_HELP = "a Kineto or Chrome trace: JSON, gzipped or zipped, whatever its name"
+_FILE_HELP = "a Kineto or Chrome trace: JSON, gzipped or zipped, whatever its name; or a kept run: its id or `last`"
 
 
 class TraceCommand:
@@ -20,6 +20,7 @@ class TraceCommand:
     examples = """\
 examples:
   gptscope trace summary trace.json.gz             what the time went to, and advice
+  gptscope trace summary last                      the same of the newest kept run
   gptscope trace kernels trace.json.gz --top 30
   gptscope trace operators trace.json.gz --by-shape
   gptscope trace timeline trace.json.gz --range 100:120     milliseconds from the beginning
@@ -61,12 +62,18 @@ examples:
             action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning")
         for action in (*several.values(), diff, export):
             add_json_option(action)
+            add_library_options(action)
 
     def run(self, args: argparse.Namespace) -> int:
         from gptscope.app.cli import trace_report
         from gptscope.app.cli.json_output import JsonOutput
+        from gptscope.app.cli.trace_files import trace_file
 
         output = JsonOutput(args.json)
+        for name in ("before", "after") if args.action == "diff" else ():
+            setattr(args, name, trace_file(getattr(args, name), args.library))
+        if args.action != "diff":
+            args.files = [trace_file(path, args.library) for path in args.files]
         if args.action == "diff":
             trace_report.print_diff(output, args)
         elif args.action == "export":

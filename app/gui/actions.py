@@ -83,7 +83,11 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="no_fusions", title="All fusions off", menu="Run"),
     ActionSpec(id="measure_peaks", title="Measure this machine's peaks again", menu="Run", separator_before=True),
     ActionSpec(
-        id="show_timeline", title="Timeline of the shown run", menu="Trace", shortcut="Ctrl+T", tip="Its trace, opened"
+        id="show_timeline",
+        title="Timeline",
+        menu="Trace",
+        shortcut="Ctrl+T",
+        tip="Of the shown run, else the opened trace, else that of the newest kept run",
     ),
     ActionSpec(id="trace_diff", title="Compare with another trace…", menu="Trace"),
     ActionSpec(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _TABLES = frozenset({"csv", "npz"})
 """Formats that hold one table: the one in front."""
+_EXPORTED = {"operators": "operators-by-shape", "communication": "collectives", "memory": "operator-memory"}
+"""Tab -> what the exporters call its table, where that is not the same."""
 
 
 class TraceExport(QObject):
@@ -67,7 +69,8 @@ class TraceExport(QObject):
         origin = opened.timeline.origin_ns
         selected = state.range
         limits = (round(selected[0]) + origin, round(selected[1]) + origin) if selected is not None else None
-        front = self._view.tables.front_key() if name in _TABLES else "kernels"
+        tab = self._view.tables.front_key() if name in _TABLES else "kernels"
+        front = _EXPORTED.get(tab, tab)
         title = opened.path.name.partition(".")[0] or "trace"
         what = "the selected range" if limits is not None else "the whole trace"
         self._window.tell(f"Saving {what} to {path}…", "info")

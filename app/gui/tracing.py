@@ -73,17 +73,29 @@ class Tracing(QObject):
             window.first.refresh_recent()
 
     def open_shown_run(self) -> None:
-        """The trace of the shown run; in History that of the chosen one."""
-        history = self._window.history
-        if history is not None and self._window.current_view() is history and history.chosen_runs():
+        """The timeline of the run chosen in History or shown, else the opened one, else that of the newest kept run."""
+        window = self._window
+        history, experiment = window.history, window.controller.experiment
+        if history is not None and window.current_view() is history and history.chosen_runs():
             self.open_run(history.chosen_runs()[0])
-            return
-        experiment = self._window.controller.experiment
-        run = experiment.current if experiment is not None else None
-        if run is None:
-            self._window.tell("There is no run whose trace could be shown.", "warning")
+        elif window.controller.running:
+            window.tell("The trace of this run comes with its end; press Ctrl+T then.", "warning")
+        elif experiment is not None and experiment.current is not None:
+            self.open_run(experiment.current.run_id)
+        elif self.view is not None and self.view.trace is not None:
+            window.show_view(window.TRACE)
         else:
-            self.open_run(run.run_id)
+            self._open_newest()
+
+    def _open_newest(self) -> None:
+        library = self._window.controller.library
+        kept = [entry for entry in library.entries() if entry.trace is not None] if library is not None else []
+        if kept:
+            self.open_run(max(kept, key=lambda entry: (entry.created_unix_ns, entry.position)).run_id)
+        else:
+            self._window.tell(
+                "No run has a trace yet: open a file with Ctrl+O, or run and profile with Ctrl+R.", "warning"
+            )
 
     def open_run(self, run_id: str) -> None:
         """The trace of a kept run."""
@@ -121,8 +133,6 @@ class Tracing(QObject):
     def show_actions(self) -> None:
         """Enable what can be done now."""
         actions = self._window.actions_by_id
-        experiment = self._window.controller.experiment
-        actions["show_timeline"].setEnabled(experiment is not None and not self._window.controller.running)
         opened = self.view is not None and self.view.trace is not None
         for action_id in (
             "trace_search",

@@ -16,6 +16,7 @@ from gptscope.profiling.trace.op_inputs import all_tensors
 Lines = tuple[tuple[str, str], ...]
 _MOST_ARGS = 40
 _LONGEST_VALUE = 300
+_MANY = 1000
 
 
 def event_lines(timeline: Timeline, row: int) -> Lines:
@@ -95,16 +96,20 @@ def argument_lines(args: Mapping[str, Any]) -> Lines:
 def range_lines(sums: RangeSums) -> tuple[tuple[str, str, str, str], ...]:
     """Per kind of work: category, calls, time, share of the range; gaps last."""
     length = max(sums.length_ns, 1)
+    short = max((one.calls for one in sums.categories), default=0) >= _MANY or sums.gaps >= _MANY
     lines = [
-        (one.category, _calls(one.calls), fmt.duration(one.ns / 1e9), fmt.percent(one.ns / length))
+        (one.category, _counted(one.calls, "call", short=short), fmt.duration(one.ns / 1e9), _share(one.ns / length))
         for one in sums.categories
     ]
-    gaps = f"{fmt.count(sums.gaps)} gap{'s' if sums.gaps != 1 else ''}"
-    lines.append(
-        ("", gaps if sums.gap_ns else "no gaps", fmt.duration(sums.gap_ns / 1e9), fmt.percent(sums.gap_ns / length))
-    )
+    gaps = _counted(sums.gaps, "gap", short=short) if sums.gap_ns else "no gaps"
+    lines.append(("", gaps, fmt.duration(sums.gap_ns / 1e9), _share(sums.gap_ns / length)))
     return tuple(lines)
 
 
-def _calls(calls: int) -> str:
-    return f"{fmt.count(calls)} call{'s' if calls != 1 else ''}"
+def _counted(count: int, what: str, *, short: bool) -> str:
+    """Large numbers leave no room for the word."""
+    return fmt.count(count) if short else f"{fmt.count(count)} {what}{'s' if count != 1 else ''}"
+
+
+def _share(fraction: float) -> str:
+    return fmt.percent(fraction) if not 0 < fraction < 1e-4 else "<0.01 %"

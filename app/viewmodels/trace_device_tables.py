@@ -82,8 +82,8 @@ def devices(linked: Linked) -> TracePage:
         ),
     ]
     made = table(columns, [str(row.device) for row in rows], empty="No device work was recorded.", sortable=False)
-    source = "ms from the first to the last work of each"
-    return TracePage(made, TraceChart("Busy, overlapping, idle", source, trace_bars.device_bars(rows)))
+    tip = "From the first to the last work of each device; the parts add up to that window."
+    return TracePage(made, TraceChart("Busy, overlapping, idle", "ms", trace_bars.device_bars(rows), tip=tip))
 
 
 def launches(linked: Linked) -> TracePage:
@@ -115,7 +115,7 @@ def launches(linked: Linked) -> TracePage:
     }
     chart = delay_columns(linked)
     made = table(columns, [row.name for row in rows], sort=1, footer=footer, empty=chart.empty.removeprefix("n/a: "))
-    source = "launches over the time until their work began"
+    source = "number by time until work began"
     chip = f"{fmt.count(every.negative_delays)} before their launch" if every.negative_delays else ""
     return TracePage(made, TraceChart("Launch delays", source, chart, chip=chip))
 
@@ -160,8 +160,9 @@ def copies(linked: Linked) -> TracePage:
     }
     empty = "No copies or fills were recorded on a device."
     made = table(columns, [row.name for row in rows], sort=2, footer=footer, empty=empty)
-    source = "GB/s over megabytes per copy, both logarithmic, as the device counted"
-    return TracePage(made, TraceChart("Copies by size", source, trace_plots.copy_points(linked)))
+    shown = trace_plots.copy_points(linked)
+    tip = "Copies and fills of one name and size together, as the device counted their bytes."
+    return TracePage(made, TraceChart("Copies by size", "GB/s over MB per copy", shown, tip=tip))
 
 
 def communication(linked: Linked) -> TracePage:
@@ -187,8 +188,8 @@ def communication(linked: Linked) -> TracePage:
         4: fmt.percent(bare / total if total else 0.0),
     }
     made = table(columns, [row.name for row in rows], sort=2, footer=footer, empty=empty)
-    source = "ms; exposed: while no other kernel ran on the device"
-    return TracePage(made, TraceChart("Overlap with computation", source, trace_bars.collective_bars(rows)))
+    tip = "Exposed: while no other kernel ran on the device."
+    return TracePage(made, TraceChart("Overlap with computation", "ms", trace_bars.collective_bars(rows), tip=tip))
 
 
 def memory(linked: Linked) -> TracePage:
@@ -209,9 +210,10 @@ def memory(linked: Linked) -> TracePage:
     made = table(columns, [row.operator for row in rows], sort=2, footer=footer, empty=empty)
     chart = TraceChart(
         "Memory over time",
-        "MB in use by torch's allocators over ms from the beginning",
+        "MB over ms",
         trace_plots.memory_lines(linked),
         read_out=trace_plots.memory_at,
+        tip="What torch's allocators had given out, over the time from the beginning.",
     )
     return TracePage(made, chart)
 

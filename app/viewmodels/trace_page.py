@@ -15,12 +15,14 @@ class TraceChart:
 
     title: str
     source: str
-    """What the axes are and their units, where the numbers come from."""
+    """What the axes are and their units."""
     chart: AnyChart
     read_out: Callable[[ChartData, float], str] | None = None
     """For plots with lines: what stands in the header while the pointer is over them."""
     chip: str = ""
     """How far to trust it."""
+    tip: str = ""
+    """What else is to be said about its numbers."""
 
 
 @dataclass(frozen=True)

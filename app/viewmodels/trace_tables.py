@@ -95,6 +95,7 @@ def kinds(linked: Linked) -> TracePage:
         2: fmt.number(total / NS_PER_MS),
         3: "100 %",
     }
+    tip = "Matrix products and attention, told by the kernels' names"
     if linked.has_device:
         found = [use.get(row.category) for row in rows]
         parts = {
@@ -102,14 +103,13 @@ def kinds(linked: Linked) -> TracePage:
             "Not on them ms": [one.unused_ns if one else None for one in found],
             "Cannot be told ms": [one.unknown_ns if one else None for one in found],
         }
-        tip = "Matrix products and attention, told by the kernels' names"
-        columns += [numbers(title, times, scale=NS_PER_MS, width=124, tip=tip) for title, times in parts.items()]
+        columns += [numbers(title, times, scale=NS_PER_MS, width=144, tip=tip) for title, times in parts.items()]
         footer |= {4 + i: fmt.number(sum(t or 0 for t in times) / NS_PER_MS) for i, times in enumerate(parts.values())}
     keys = [row.category for row in rows]
     empty = "This trace has neither device work nor operators."
     made = table(columns, keys, swatches=keys, sort=2, footer=footer, empty=empty)
-    source = "ms of matrix products and attention, told by the kernels' names"
-    return TracePage(made, TraceChart("Tensor cores", source, trace_bars.tensor_core_bars(use, linked)))
+    bars = trace_bars.tensor_core_bars(use, linked)
+    return TracePage(made, TraceChart("Tensor cores", "ms of matrix products", bars, tip=f"{tip}."))
 
 
 def operators(linked: Linked) -> TracePage:
@@ -161,17 +161,16 @@ def operators(linked: Linked) -> TracePage:
         )
         for row in rows
     ]
-    source = "ms on the device, of the kernels they launched" if on_device else "ms of their own on the host"
+    source = "ms on the device" if on_device else "ms of their own on the host"
     return TracePage(made, TraceChart("Operators by kind of work", source, trace_bars.by_category(pieces, made.empty)))
 
 
 def modules(linked: Linked) -> TracePage:
     """Modules as a tree, layers counted together."""
     rows = module_sums(linked)
+    names = ["    " * (row.depth - 1) + (row.path.rpartition(".")[2] or "outside any module") for row in rows]
     columns = [
-        text(
-            "Module", ["    " * row.depth + (row.path or "outside any module") for row in rows], width=320, stretch=True
-        ),
+        text("Module", names, width=320, stretch=True),
         counts("Calls", [row.calls for row in rows], width=67),
         numbers("Host self ms", [row.host_self_ns for row in rows], scale=NS_PER_MS, width=116),
         numbers("Host total ms", [row.host_total_ns for row in rows], scale=NS_PER_MS, width=123),
@@ -185,22 +184,24 @@ def modules(linked: Linked) -> TracePage:
     empty = "No modules were recorded: use with_modules or with_stack, or profile with gptscope."
     made = table(columns, [row.path for row in rows], empty=empty, sortable=False)
     where = "device" if linked.has_device else "host"
-    source = f"ms on the {where}, without the modules inside; layers together"
+    source = f"ms on the {where}"
     bars = trace_bars.module_bars(rows, on_device=linked.has_device, empty=f"n/a: {empty[0].lower()}{empty[1:]}")
-    return TracePage(made, TraceChart("Modules by own time", source, bars))
+    tip = "Without the modules inside; layers count together."
+    return TracePage(made, TraceChart("Modules by own time", source, bars, tip=tip))
 
 
 def steps(linked: Linked) -> TracePage:
     """What each step's time went to."""
     rows = step_times(linked)
-    used = {part: f"{PART_TITLES.get(part, part)} ms" for part in PARTS if any(row.parts_ns[part] for row in rows)}
+    used = [part for part in PARTS if any(row.parts_ns[part] for row in rows)]
+    titles = [f"{PART_TITLES.get(part, part)} ms".capitalize() for part in used]
     columns = [
         text("Step", [row.name + ("" if row.finished else " (cut off)") for row in rows], width=180, stretch=True),
         numbers("Wall ms", [row.wall_ns for row in rows], scale=NS_PER_MS, strong=True, width=81),
         numbers("Device busy ms", [row.device_busy_ns for row in rows], scale=NS_PER_MS, width=130),
         *(
             numbers(title, [row.parts_ns[part] for row in rows], scale=NS_PER_MS, width=7 * len(title) + 28)
-            for part, title in used.items()
+            for part, title in zip(used, titles, strict=True)
         ),
     ]
     keys = [f"{row.start_ns}\n{row.start_ns + row.wall_ns}" for row in rows]
@@ -209,9 +210,9 @@ def steps(linked: Linked) -> TracePage:
     footer = {0: many(len(rows), "step") if linked.windows.marked else "no steps are marked"}
     footer |= {place + 1: fmt.number(ns / NS_PER_MS) for place, ns in enumerate(sums)}
     made = table(columns, keys, footer=footer, empty="This trace marks no steps.", sortable=False)
-    source = "ms of wall time per step; a moment counts for the first kind that has something in it"
+    tip = "A moment counts for the first of these that has something in it; device work hides what the host did."
     chip = "" if linked.windows.marked else "no steps marked"
-    return TracePage(made, TraceChart("Steps", source, step_columns(rows), chip=chip))
+    return TracePage(made, TraceChart("Steps", "ms of wall time", step_columns(rows), chip=chip, tip=tip))
 
 
 def roofline(linked: Linked) -> TracePage:
@@ -238,10 +239,13 @@ def roofline(linked: Linked) -> TracePage:
         empty=trace_plots.no_roofline(linked),
     )
     peaks = trace_plots.shown_peaks(use)
-    source = "GFLOP/s over FLOP per byte, both logarithmic" + (f"; roofs: {peaks.source}" if peaks is not None else "")
+    roofs = (
+        f"Roofs: {peaks.source}." if peaks is not None else "No roofs: no published figures of this device are known."
+    )
+    tip = f"Bytes and FLOPs are modelled from the recorded shapes. {roofs}"
     chip = "roofs published" if peaks is not None else "roofs not known"
     shown = trace_plots.roofline(linked, kernels, use)
-    return TracePage(made, TraceChart("Roofline", source, shown, chip="" if shown.empty else chip))
+    return TracePage(made, TraceChart("Roofline", "GFLOP/s over FLOP per byte", shown, chip=chip, tip=tip))
 
 
 TABLES: dict[str, TraceTab] = {

@@ -68,6 +68,7 @@ class TraceChartPanel(Panel):
             self.stack.setCurrentWidget(self.plot)
         self.canvas.setAccessibleName(shown.title)
         set_text(self.title, shown.title)
+        self.title.setToolTip(shown.tip)
         self.set_chip("" if chart.empty else shown.chip)
         self._tell("")
         self.mark(chosen_key)

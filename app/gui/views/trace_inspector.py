@@ -180,7 +180,7 @@ class TraceInspector(QFrame):
                 self._range_grid.addWidget(cell, number, 2 + place)
         self._range_grid.setColumnStretch(1, 1)
         work = sum(one.ns for one in sums.categories)
-        note = "Shares of the range's time."
+        note = "Calls, time, share of the range's time."
         if work > sums.busy_ns * 1.001:
             note += " Several streams or threads work at once, so they can add up to more than 100 %."
         if selected is None:

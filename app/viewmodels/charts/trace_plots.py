@@ -139,7 +139,8 @@ def memory_lines(linked: Linked) -> ChartData:
         x, y = (memory.time_ns[here] - start) / _NS_PER_MS, memory.allocated[here] / 1e6
         best = int(np.argmax(y))
         label = f"{name} at most {fmt.quantity(float(y[best]) * 1e6, 'bytes')}"
-        lines.append(Line(name=name, x=np.repeat(x, 2)[1:], y=np.repeat(y, 2)[:-1], end_label=label))
+        until = np.append(x, (end - start) / _NS_PER_MS)  # a value holds until the next one
+        lines.append(Line(name=name, x=np.repeat(until, 2)[1:-1], y=np.repeat(y, 2), end_label=label))
         key = f"{MOMENT}\n{int(memory.time_ns[here][best])}"
         about = f"{label}, {fmt.number(float(x[best]))} ms from the beginning"
         dots.append(Point(x=float(x[best]), y=float(y[best]), size=4.0, category="other", label=about, key=key))
@@ -163,6 +164,6 @@ def _in_role(line: Line, *, first: bool) -> Line:
 
 def memory_at(chart: ChartData, x: float) -> str:
     """`10.4 ms   CUDA 0 523 MB`."""
-    values = [(line.name, line.at(x)) for line in chart.lines]
-    texts = [f"{name} {fmt.quantity(found[1] * 1e6, 'bytes')}" for name, found in values if found is not None]
+    places = [(line, int(np.searchsorted(line.x, x, side="right")) - 1) for line in chart.lines]
+    texts = [f"{line.name} {fmt.quantity(float(line.y[i]) * 1e6, 'bytes')}" for line, i in places if i >= 0]
     return f"{fmt.number(x)} ms   {', '.join(texts)}" if texts else ""

@@ -1,5 +1,6 @@
 """`gptscope trace`: every action on small traces, for people and for programs."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import pytest
 
 from gptscope.app.__main__ import main
+from gptscope.profiling.records import TraceChunk
+from gptscope.profiling.store.library import Library
+from gptscope.profiling.store.recorder import Recorder
 
 
 def event(name: str, category: str, start: float, duration: float, tid: int = 1, **args: Any) -> dict[str, Any]:
@@ -147,3 +151,32 @@ def test_wrong_uses_and_files_get_a_sentence(trace, before: Path, tmp_path: Path
     output = tmp_path / "a.csv"
     assert "There is no table 'x'" in trace("export", before, "--to", "csv", "--table", "x", "--output", output, code=1)
     assert not output.exists()
+
+
+@pytest.fixture
+def library(tmp_path: Path, experiment, before: Path) -> Path:
+    """Two runs; only the first was profiled."""
+    folder = tmp_path / "lib"
+    Library(folder).close()
+    recorder = Recorder(folder)
+    for record in experiment("e1"):
+        recorder.add(record)
+    recorder.add(TraceChunk(run_id="e1-a", offset=0, last=True), gzip.compress(before.read_bytes()))
+    assert recorder.close()
+    return folder
+
+
+def test_a_kept_run_stands_in_place_of_a_file(trace, library: Path, after: Path):
+    text = trace("summary", "e1-a", "--library", library)
+    assert "busy 120 µs of 250 µs (48 %)" in text
+    assert "vanished" in trace("diff", "e1-a", after, "--library", library) or "sgemm_fp32" in text
+    assert "has no trace: it was not profiled" in trace("kernels", "e1-b", "--library", library, code=1)
+    assert "2 runs begin with 'e1'" in trace("kernels", "e1", "--library", library, code=1)
+    assert "There is no file e9. No run 'e9'" in trace("kernels", "e9", "--library", library, code=1)
+
+
+def test_no_library_is_made_and_no_path_taken_for_a_run(trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert "and no run either" in trace("summary", "last", "--library", tmp_path / "none", code=1)
+    assert not (tmp_path / "none").exists()
+    assert "run" not in trace("summary", "missing.json", code=1)

@@ -14,10 +14,13 @@ import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 from tests_app_traces import LAYERS, STEPS, write_trace
 
+from gptscope.app.gui.charts.bars_chart import BarsCanvas
+from gptscope.app.gui.charts.canvas import PlotCanvas
+from gptscope.app.gui.charts.columns_chart import ColumnsCanvas
 from gptscope.app.gui.timeline.canvas import RULER
 from gptscope.app.gui.timeline.minimap import GUTTER
 from gptscope.app.gui.timeline.raster import Palette, draw
@@ -120,6 +123,96 @@ def test_all_tables_are_filled_and_rows_lead_to_the_timeline(view: TraceView) ->
     step = view.state.timeline.steps[1]  # type: ignore[union-attr]
     assert view.state.range == (step.start, step.end)
     assert view.state.axis.start < step.start < step.end < view.state.axis.end
+
+
+def click(canvas: QWidget, x: float, y: float) -> None:
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(x, y).toPoint())
+
+
+def test_parts_of_charts_are_rows_of_tables_and_events_or_times_of_the_timeline(view: TraceView) -> None:
+    click_on_bars(view)
+    click_on_columns(view)
+    click_on_the_peak(view)
+
+
+def click_on_bars(view: TraceView) -> None:
+    bars = view.tables.chart.canvas
+    assert isinstance(bars, BarsCanvas)
+    assert [row.name for row in bars.chart.rows] == ["GEMM", "attention", "elementwise", "norm"]
+    area = bars.area()
+    height, _ = bars.shown_rows(area)
+    click(bars, area.left() + 3, area.top() + 1.5 * height)
+    assert view.tables.views["kernels"].chosen_key() == "flash_fwd_kernel\nattention"
+    assert view.state.timeline.trace.name_of(view.state.row) == "flash_fwd_kernel"  # type: ignore[union-attr]
+    assert bars.chosen_key == "flash_fwd_kernel\nattention"
+    view.timeline.show_row(row_of(view, "void layer_norm_kernel<float>(int)", 2))
+    assert bars.chosen_key == "void layer_norm_kernel<float>(int)\nnorm"
+    view.tables.show_tab("operators")
+    assert bars.chosen_key.startswith("aten::layer_norm\n")
+
+
+def click_on_columns(view: TraceView) -> None:
+    view.tables.show_tab("steps")
+    columns = view.tables.chart.canvas
+    assert isinstance(columns, ColumnsCanvas)
+    assert columns.chart.layers[0].name == "compute"
+    left, right = columns.column(columns.area(), 1)
+    click(columns, (left + right) / 2, columns.area().bottom() - 3)
+    step = view.state.timeline.steps[1]  # type: ignore[union-attr]
+    assert view.state.range == (step.start, step.end)
+    assert view.tables.views["steps"].currentIndex().row() == 1
+    view.tables.show_tab("launches")
+    assert sum(columns.chart.layers[0].heights) == STEPS * LAYERS * 5
+    left, right = columns.column(columns.area(), len(columns.chart.keys) - 1)
+    click(columns, (left + right) / 2, columns.area().bottom() - 1)
+    trace, row = view.state.timeline.trace, view.state.row  # type: ignore[union-attr]
+    assert row is not None
+    assert trace.category_of(row) == "kernel"
+    low, high = (float(part) for part in columns.chart.keys[-1].split("\n")[1:])
+    linked = view.state.timeline.linked  # type: ignore[union-attr]
+    launch = int(linked.launch[np.flatnonzero(linked.work == row)[0]])
+    assert low <= trace.start_ns[row] - trace.start_ns[launch] < high
+
+
+def click_on_the_peak(view: TraceView) -> None:
+    view.tables.show_tab("memory")
+    plot, timeline = view.tables.chart.canvas, view.state.timeline
+    assert isinstance(plot, PlotCanvas)
+    assert timeline is not None
+    (peak,) = plot.chart.points
+    click(plot, plot.frame().x(peak.x), plot.frame().y(peak.y))
+    memory = timeline.trace.memory
+    moment = float(memory.time_ns[np.argmax(memory.allocated)] - timeline.origin_ns)
+    assert view.state.range is not None
+    assert view.state.range[0] <= moment <= view.state.range[1]
+    plot.hovered.emit(peak.x)
+    assert view.tables.chart.source.text().endswith(f"{peak.y:.2f} MB")
+
+
+def test_tabs_fold_behind_a_button_and_a_chart_is_closed_and_saved(view: TraceView) -> None:
+    tabs = view.tables.tabs
+    tabs.resize(500, tabs.height())
+    folded = tabs.folded()
+    assert folded
+    assert folded == list(range(folded[0], len(view.tables.keys) - 1))
+    last = view.tables.keys.index("health")
+    view.tables.show_tab("health")
+    assert last not in tabs.folded()
+    assert tabs.current() == last
+    assert view.tables.front_key() == "health"
+    tabs.resize(4000, tabs.height())
+    assert not tabs.folded()
+    view.tables.show_tab("gaps")
+    (chart,) = view.exportables()
+    assert chart.title == "Idle gaps by cause"
+    lines = chart.csv().splitlines()
+    assert lines[0] == "bar,part,milliseconds"
+    total = sum(float(line.rsplit(",", 1)[1]) for line in lines[1:])
+    assert total == pytest.approx(sum(view.tables.views["gaps"].columns.table.columns[3].values))
+    view.tables.chart_button.click()
+    assert not view.exportables()
+    view.tables.show_tab("advice")
+    assert not view.tables.chart_button.isEnabled()
 
 
 def test_a_click_chooses_an_event_with_details_links_and_arguments(view: TraceView, qtbot: QtBot) -> None:
@@ -374,11 +467,33 @@ def test_an_event_of_no_length_leaves_ink_in_the_picture(window: MainWindow) -> 
     assert (picture.pixels[: LANE - GAP, 101:] == ground).all()
 
 
-def test_the_trace_of_a_run_without_one_is_not_offered(window: MainWindow) -> None:
-    assert not window.actions_by_id["show_timeline"].isEnabled()
+def test_ctrl_t_says_what_to_do_where_there_is_no_trace(window: MainWindow) -> None:
     assert not window.actions_by_id["trace_to_chrome"].isEnabled()
-    window.tracing.open_shown_run()
-    assert "no run" in window.status_text.text()
+    window.actions_by_id["show_timeline"].trigger()
+    assert "open a file with Ctrl+O" in window.status_text.text()
+
+
+def test_ctrl_t_leads_to_the_opened_trace_and_else_to_the_newest_kept_one(
+    window: MainWindow, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = window.controller.library
+    assert library is not None
+    times = {"old": (1, file), "new": (3, file), "newest, not profiled": (4, None)}
+    kept = {
+        name: SimpleNamespace(run_id=name, trace=trace, name=f"run {name}", created_unix_ns=time, position=0)
+        for name, (time, trace) in times.items()
+    }
+    monkeypatch.setattr(library, "find", kept.get)
+    monkeypatch.setattr(library, "entries", lambda: tuple(kept.values()))
+    window.actions_by_id["show_timeline"].trigger()
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: view.trace is not None and not view.loader.busy, timeout=30_000)
+    qtbot.waitUntil(lambda: view.header.name.text() == "run new", timeout=5_000)
+    window.show_view(0)
+    window.actions_by_id["show_timeline"].trigger()
+    assert window.current_view() is view
+    assert not view.loader.busy
 
 
 def test_the_timeline_of_a_kept_run_has_the_run_s_name(

@@ -20,13 +20,16 @@ from gptscope.profiling.trace.analysis import (
     health_notes,
     idle_gaps,
     kernel_sums,
+    launch_calls,
     launch_delays,
+    launch_sums,
     module_sums,
     operator_memory,
     operator_sums,
     roofline_points,
     step_times,
     tensor_core_use,
+    tensor_cores_by_category,
 )
 from gptscope.profiling.trace.analysis.tables import TABLES, table_columns
 
@@ -105,6 +108,13 @@ def test_delays_count_a_graph_once_and_its_kernels_all(linked):
     assert (graph.name, graph.launches, graph.kernels, graph.device_ns) == ("cudaGraphLaunch", 1, 2, 6_000)
     assert graph.share == pytest.approx(0.6)
     assert {o.name: o.device_self_ns for o in operator_sums(made)} == {"replay": 6_000}
+    of_graph, single = sorted(launch_calls(made), key=lambda call: call.name)
+    assert (of_graph.name, of_graph.launches, of_graph.launched) == ("cudaGraphLaunch", 1, 2)
+    assert (of_graph.median_delay_ns, of_graph.longest_delay_ns, of_graph.call_ns) == (10_000, 10_000, 5_000)
+    assert (single.launched, single.p95_delay_ns, single.device_ns, single.empty_queue_share) == (1, 5_000, 4_000, 1)
+    every = launch_sums(made)
+    assert (every.launches, every.launched) == (2, 3)
+    assert every.call_ns == of_graph.call_ns + single.call_ns
 
 
 def test_operators_by_shape_and_times_of_nested_ones(linked):
@@ -189,6 +199,7 @@ def test_tensor_cores_are_told_by_names(linked):
     use = tensor_core_use(made)
     assert (use.used_ns, use.unused_ns) == (10_000, 5_000)
     assert use.used_share == pytest.approx(2 / 3)
+    assert tensor_cores_by_category(made) == {"GEMM": use}
     assert any("do not run on tensor cores" in a.sentence for a in advise(made))
 
 
