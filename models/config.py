@@ -1,6 +1,6 @@
 """The shape of a decoder-only transformer: everything `gpt.GPT` needs to know to build itself."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 
@@ -87,10 +87,6 @@ class GPTConfig:
     def kv_bytes_per_token(self, bytes_per_value: float) -> float:
         """Bytes that one token of one sequence adds to the key/value cache (keys and values, all layers)."""
         return 2 * self.n_layer * self.n_kv_head * self.d_head * bytes_per_value
-
-    def with_context(self, context_length: int) -> "GPTConfig":
-        """The same model with another maximum context."""
-        return replace(self, context_length=context_length)
 
 
 def _gpt2(n_layer: int, d_model: int, n_head: int) -> GPTConfig:

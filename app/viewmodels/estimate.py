@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gptscope.app.viewmodels.variant_names import precision_title
 from gptscope.profiling.experiment import Variant, Workload
-from gptscope.profiling.metrics.bytes_model import ACTIVATION_BYTES, StepBytes, ValueSizes, step_bytes
+from gptscope.profiling.metrics.bytes_model import ACTIVATION_BYTES, ValueSizes, step_bytes
 from gptscope.profiling.metrics.flops_model import step_flops
 from gptscope.profiling.metrics.model_ops import shape_of
 from gptscope.profiling.records import ModelInfo, Peaks, StepKind
@@ -62,15 +62,6 @@ def kv_bytes_per_token(model: ModelInfo, variant: Variant) -> float | None:
     """Bytes that one token of one sequence adds to the KV cache in this variant."""
     sizes = sizes_for(model, variant)
     return None if sizes is None else 2 * model.n_layer * model.n_kv_head * model.d_head * sizes.kv
-
-
-def bytes_of_step(model: ModelInfo, workload: Workload, variant: Variant, context: int) -> StepBytes | None:
-    """Modelled bytes of one step of the workload's main kind; None for an unknown precision."""
-    sizes = sizes_for(model, variant)
-    if sizes is None:
-        return None
-    kind = STEP_KIND[workload.kind]
-    return step_bytes(shape_of(model), kind, sizes, batch=workload.batch, context=context, kv_cache=variant.kv_cache)
 
 
 def estimate(model: ModelInfo | None, workload: Workload, variant: Variant, peaks: Peaks | None) -> Estimate:

@@ -1,7 +1,7 @@
 """The Setup dock's state: one model, one workload, one setting of the levers, and what can be said about them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -267,8 +267,3 @@ _FAMILIES = {
 def family_title(family: str) -> str:
     """The family as people write it."""
     return _FAMILIES.get(family, family)
-
-
-def with_state(state: SetupState, variant: Variant, workload: Workload, model: str) -> SetupState:
-    """A copy that shows an earlier run's setting."""
-    return replace(state, variant=variant, workload=workload, model=model)

@@ -36,19 +36,6 @@ class LayerError:
     """Power of the layer's own output over the power of its error; infinite when there is no error."""
 
 
-def module_names(model: GPT) -> list[str]:
-    """Paths of the layers that can be quantized, from the first layer to the output projection."""
-    return list(linears(model))
-
-
-@contextmanager
-def quantize_only(model: GPT, names: Collection[str], make: MakeLayer) -> Iterator[None]:
-    """Inside, the layers at these paths are quantized; afterwards they are as before."""
-    chosen = {path: linear for path, linear in linears(model).items() if path in names}
-    with _replaced(model, {path: make(path, linear) for path, linear in chosen.items()}):
-        yield
-
-
 @contextmanager
 def _replaced(model: GPT, layers: Mapping[str, nn.Module]) -> Iterator[None]:
     before = {path: model.get_submodule(path) for path in layers}
@@ -137,8 +124,3 @@ def _sqnr_db(linear: nn.Module, quantized: nn.Module, x_BLD: Tensor) -> float:
     if noise == 0.0:
         return math.inf
     return 10 * math.log10(max(float(exact.square().sum()), 1e-30) / noise)
-
-
-def by_textbook_name(errors: Collection[LayerError]) -> Mapping[str, LayerError]:
-    """Each textbook matrix with the error of the layer that holds it."""
-    return {name: one for one in errors for name in one.names}

@@ -14,7 +14,7 @@ its weights and the gradient of its output and writes the gradients of inputs an
 import msgspec
 
 from gptscope.profiling.metrics.flops_model import pass_length
-from gptscope.profiling.metrics.model_ops import ModelShape, Operation, forward_operations, layer_operations
+from gptscope.profiling.metrics.model_ops import ModelShape, Operation, forward_operations
 from gptscope.profiling.records import StepKind
 
 ACTIVATION_BYTES: dict[str, int] = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -89,12 +89,6 @@ def value_sizes(
     )
 
 
-def operation_bytes(op: Operation, sizes: ValueSizes) -> float:
-    """Bytes that one operation's forward pass moves."""
-    activations = (op.inputs + op.outputs) * sizes.activation
-    return op.weights * sizes.weight + (op.kv_read + op.kv_written) * sizes.kv + activations
-
-
 def backward_bytes(op: Operation, sizes: ValueSizes) -> float:
     """Bytes that one operation's backward pass moves.
 
@@ -104,12 +98,6 @@ def backward_bytes(op: Operation, sizes: ValueSizes) -> float:
     if not op.differentiable:
         return (op.inputs + op.outputs) * sizes.activation
     return (2 * op.inputs + op.outputs) * sizes.activation + 2 * op.weights * sizes.weight
-
-
-def layer_bytes(shape: ModelShape, sizes: ValueSizes, *, batch: int, new: int, attended: int, cached: bool) -> float:
-    """Bytes that one layer's forward pass moves for `new` tokens per sequence that attend to `attended`."""
-    operations = layer_operations(shape, batch=batch, new=new, attended=attended, cached=cached)
-    return sum(operation_bytes(op, sizes) for op in operations)
 
 
 def step_bytes(

@@ -7,16 +7,11 @@ forward passes: each product's backward pass is two products of the same size. R
 flash attention's backward pass) is not model work and not counted.
 """
 
-from gptscope.profiling.metrics.model_ops import ModelShape, forward_operations, layer_operations
+from gptscope.profiling.metrics.model_ops import ModelShape, forward_operations
 from gptscope.profiling.records import StepKind
 
 BACKWARD_FACTOR = 2
 """Gradient of the input and gradient of the weight, one product each."""
-
-
-def layer_flops(shape: ModelShape, *, batch: int, new: int, attended: int) -> int:
-    """FLOPs of one layer's forward pass for `new` tokens per sequence that attend to `attended`."""
-    return sum(op.flops for op in layer_operations(shape, batch=batch, new=new, attended=attended, cached=False))
 
 
 def step_flops(shape: ModelShape, kind: StepKind, *, batch: int, context: int, kv_cache: str = "dynamic") -> int:

@@ -26,16 +26,6 @@ class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
     """Self time, the size of the dot."""
 
 
-def arithmetic_intensity(flops: float, n_bytes: float) -> float | None:
-    """FLOPs per byte moved; None without any bytes."""
-    return flops / n_bytes if n_bytes > 0 else None
-
-
-def attainable_tflops(intensity: float, peak_tflops: float, peak_gbps: float) -> float:
-    """The roof above an arithmetic intensity, in 10^12 FLOP/s."""
-    return min(peak_tflops, intensity * peak_gbps / 1e3)
-
-
 def ridge_intensity(peak_tflops: float, peak_gbps: float) -> float:
     """Intensity (FLOPs per byte) from which on a kernel is limited by arithmetic rather than by memory."""
     return peak_tflops * 1e3 / peak_gbps
@@ -73,8 +63,3 @@ def roofline_points(kernels: Iterable[KernelRow]) -> list[RooflinePoint]:
             )
         )
     return sorted(points, key=lambda p: -p.time_us)
-
-
-def least_step_seconds(flops: float, n_bytes: float, peak_tflops: float, peak_gbps: float) -> float:
-    """The shortest possible time of a step: arithmetic at its peak or traffic at its peak, whichever is longer."""
-    return max(flops / (peak_tflops * 1e12), n_bytes / (peak_gbps * 1e9))

@@ -1,5 +1,6 @@
 """Byte and FLOP models against counts done by hand, and against torch's own counter on real models."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -8,15 +9,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gptscope.models.config import PRESETS, GPTConfig
 from gptscope.models.gpt import GPT
-from gptscope.profiling.metrics.bytes_model import StepBytes, ValueSizes, layer_bytes, step_bytes, value_sizes
-from gptscope.profiling.metrics.flops_model import layer_flops, step_flops
+from gptscope.profiling.metrics.bytes_model import StepBytes, ValueSizes, step_bytes, value_sizes
+from gptscope.profiling.metrics.flops_model import step_flops
 from gptscope.profiling.metrics.model_ops import ModelShape, shape_of
 from gptscope.profiling.metrics.roofline import (
-    arithmetic_intensity,
-    attainable_tflops,
     kernel_gbps,
     kernel_tflops,
-    least_step_seconds,
     ridge_intensity,
     roofline_points,
 )
@@ -54,6 +52,12 @@ def shape(name: str) -> ModelShape:
     return shape_of(info_of(PRESETS[name]))
 
 
+def of_one_layer(name: str, cost: Callable[[ModelShape], float]) -> float:
+    """What one more layer costs."""
+    whole = shape(name)
+    return cost(whole) - cost(replace(whole, n_layer=whole.n_layer - 1))
+
+
 def test_gpt2_layer_flops_by_hand():
     """GPT-2 124M: D 768, 12 heads of 64, F 3072. Two sequences of five tokens, ten rows."""
     by_hand = (
@@ -65,7 +69,7 @@ def test_gpt2_layer_flops_by_hand():
         + 2 * 10 * 3072 * 768  # down
     )
     assert by_hand == 141_711_360  # 35 389 440 + 153 600 + 11 796 480 + 2 x 47 185 920
-    assert layer_flops(shape("gpt2-124m"), batch=2, new=5, attended=5) == by_hand
+    assert of_one_layer("gpt2-124m", lambda s: step_flops(s, "prefill", batch=2, context=5)) == by_hand
 
 
 def test_llama_layer_flops_by_hand():
@@ -80,7 +84,7 @@ def test_llama_layer_flops_by_hand():
         + 2 * 1 * 1536 * 576  # down
     )
     assert by_hand == 7_308_288
-    assert layer_flops(shape("llama-135m"), batch=1, new=1, attended=100) == by_hand
+    assert of_one_layer("llama-135m", lambda s: step_flops(s, "decode", batch=1, context=100)) == by_hand
 
 
 def test_gpt2_layer_bytes_by_hand():
@@ -103,7 +107,7 @@ def test_gpt2_layer_bytes_by_hand():
         + (f + d)  # down
         + (2 * d + d)  # residual
     )
-    found = layer_bytes(shape("gpt2-124m"), FP32, batch=1, new=1, attended=100, cached=True)
+    found = of_one_layer("gpt2-124m", lambda s: step_bytes(s, "decode", FP32, batch=1, context=100).total)
     assert found == 4 * values
 
 
@@ -127,7 +131,7 @@ def test_llama_layer_bytes_by_hand():
         + b * (f + d)  # down
         + b * 3 * d  # residual
     )
-    found = layer_bytes(shape("llama-135m"), BF16, batch=2, new=1, attended=100, cached=True)
+    found = of_one_layer("llama-135m", lambda s: step_bytes(s, "decode", BF16, batch=2, context=100).total)
     assert found == 2 * values
 
 
@@ -257,14 +261,8 @@ def test_what_a_quantized_model_says_of_itself_goes_before_its_precisions_name()
     assert moved.weights == info.parameters - shape_found.lookup_tables, "a byte per weight, the table left out"
 
 
-def test_rooflines():
-    assert arithmetic_intensity(100.0, 50.0) == 2.0
-    assert arithmetic_intensity(100.0, 0.0) is None
+def test_memory_is_the_limit_below_the_ridge():
     assert ridge_intensity(peak_tflops=1.0, peak_gbps=50.0) == pytest.approx(20.0)
-    assert attainable_tflops(2.0, peak_tflops=1.0, peak_gbps=50.0) == pytest.approx(0.1)  # memory is the limit
-    assert attainable_tflops(40.0, peak_tflops=1.0, peak_gbps=50.0) == 1.0
-    assert least_step_seconds(1e9, 1e9, peak_tflops=1.0, peak_gbps=50.0) == pytest.approx(0.02)
-    assert least_step_seconds(1e12, 1e9, peak_tflops=1.0, peak_gbps=50.0) == pytest.approx(1.0)
 
 
 def test_kernel_rates_use_the_time_of_everything_inside_the_operator():
