@@ -90,7 +90,7 @@ def stalls(theme: Theme, events: int) -> bool:
         file = Path(folder) / "trace.json"
         generated_trace.write(file, events)
         controller = Controller(Session(), Settings(Path(folder) / "window.ini"))
-        view = TraceView(controller, theme, ThemedIcons(theme, controller))
+        view = TraceView(controller, theme, ThemedIcons(theme, controller), lambda *_: None)
         view.resize(1600, 900)
         view.show()
         QApplication.processEvents()

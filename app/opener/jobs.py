@@ -4,6 +4,7 @@ It tells what it does in pickled messages, tuples of a name (a signal of the win
 large, the timeline with all columns, goes through a file instead.
 """
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from gptscope.profiling.trace.analysis.diff import LEVELS, diff_traces
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.utilisation import device_use
 
+_NICENESS = 5
+"""The window comes first where both want a processor."""
 Send = Callable[..., None]
 """Takes a message's name and values."""
 
@@ -44,6 +47,8 @@ def run(arguments: Sequence[str], messages: BinaryIO) -> None:
         messages.flush()
 
     try:
+        if hasattr(os, "nice"):
+            os.nice(_NICENESS)
         sweep_left_over_folders()
         JOBS[arguments[0]](send, *arguments[1:])
         send("finished")

@@ -24,6 +24,7 @@ from gptscope.app.viewmodels.trace_targets import keys_of, target_of
 
 _SPLIT = (480, 330)
 _SEARCH_AFTER_MS = 200
+_FRAME_MS = 16
 _HINT = "Drag to select, wheel to zoom, W A S D to move, click an event for its details."
 _EMPTY = "No trace is open. Open one with Ctrl+O, or drop a file on this window."
 
@@ -163,12 +164,21 @@ class TraceView(QWidget):
         self.tables.show_waiting()
         self.tables.show_table(HEALTH, health_table(opened.health))
         self.tables.range_button.setChecked(False)
+        self._paint_one_after_another()
         self.stack.setCurrentIndex(1)
         self.state.open(opened.timeline)
         self.timeline.canvas.setFocus()
         QTimer.singleShot(0, self, self._show_header)
         self._controller.told.emit(_HINT, "info")
         self.shown.emit()
+
+    def _paint_one_after_another(self) -> None:
+        """Let each part of the page paint in a frame of its own: all in one would be a stall that one notices."""
+        timeline, tables = self.timeline, self.tables
+        parts = (timeline.canvas, timeline.minimap, tables.stack, tables.chart, self.inspector)
+        for number, part in enumerate(parts, 1):
+            part.setUpdatesEnabled(False)
+            QTimer.singleShot(number * _FRAME_MS, part, lambda part=part: part.setUpdatesEnabled(True))
 
     def _on_table(self, key: str, page: TracePage) -> None:
         self.tables.show_page(key, page)

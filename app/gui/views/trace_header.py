@@ -76,7 +76,9 @@ class TraceHeader(QWidget):
             widget.setVisible(share is not None)
         if share is not None:
             set_text(self.stage, f"{stage}…")
+            self.progress.setUpdatesEnabled(False)  # a bar paints at once, and with it all that waits to be painted
             self.progress.setValue(round(1000 * share))
+            self.progress.setUpdatesEnabled(True)
 
     def show_health(self, text: str, tone: str) -> None:
         """Show the health in a few words; empty hides it."""

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from dataclasses import dataclass, field
 from itertools import count
@@ -25,6 +26,8 @@ from gptscope.profiling.temp_folders import temporary_folder
 
 __all__ = ["OpenedTrace", "TraceLoader"]
 
+_FRAME_S = 0.016
+"""Between two results that are shown, so that each has a frame of its own to be painted in."""
 OPENER = (sys.executable, "-P", "-m", "gptscope.app.opener")
 
 
@@ -153,6 +156,8 @@ class TraceLoader(QObject):
             self.opened.emit(self._handed_over(Path(values[0])))
         else:
             signals[name].emit(*values)
+        if name in {"opened", "table_ready"}:
+            time.sleep(_FRAME_S)
 
     def _handed_over(self, file: Path) -> OpenedTrace:
         opened: OpenedTrace = mapped.read(file)
