@@ -4,9 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gptscope.profiling.trace import Trace
+from gptscope.profiling.trace.lanes import free_lanes
 from gptscope.profiling.trace.nested import nest_rows
 
 Int64 = npt.NDArray[np.int64]
+_MOST_STACKS = 64
 
 
 def rows_in(trace: Trace, range_ns: tuple[int, int] | None) -> Int64:
@@ -37,6 +39,9 @@ def nesting_lanes(trace: Trace, rows: Int64) -> npt.NDArray[np.int16]:
             places.tolist(), trace.start_ns[rows[places]].tolist(), trace.end_ns[rows[places]].tolist(), strict=True
         ):
             lane = _fitting(stacks, start, stop)
+            if lane == _MOST_STACKS:  # hardly anything nests here
+                lanes[places] = free_lanes(trace.start_ns[rows[places]], trace.end_ns[rows[places]])
+                break
             if lane == len(stacks):
                 stacks.append([])
             stacks[lane].append(stop)

@@ -1,5 +1,6 @@
 """Collects what stands beside events with a duration: instants, counters, flows, memory events, names of threads."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -150,12 +151,15 @@ class BesideBuilder:
         values: list[float] = []
         for event, moment, place in zip(rows, time.tolist(), places, strict=True):
             args = found[place] if place < len(found) else None
-            for key, value in args.items() if isinstance(args, dict) else ():
-                if isinstance(value, int | float) and abs(value) < 1e300:
-                    counter = event.name if event.id is None else f"{event.name} {event.id}"
-                    series.append(self._series[hashable(event.pid), counter, key])
-                    times.append(moment)
-                    values.append(float(value))
+            for key, written in args.items() if isinstance(args, dict) else ():
+                value = _finite(written)
+                if value is None:
+                    self._health.add("ignored", "a counter's value is no number")
+                    continue
+                counter = event.name if event.id is None else f"{event.name} {event.id}"
+                series.append(self._series[hashable(event.pid), counter, key])
+                times.append(moment)
+                values.append(value)
         self._counters.append("serie", np.array(series, dtype=np.int32))
         self._counters.append("time_ns", np.array(times, dtype=np.int64))
         self._counters.append("value", np.array(values, dtype=np.float64))
@@ -198,6 +202,15 @@ class BesideBuilder:
             sort_indices=self._sort_indices,
             process_labels=self._process_labels,
         )
+
+
+def _finite(value: Any) -> float | None:
+    """A counter's value, also when it stands in quotes; None for what is no number."""
+    try:
+        number = float(value) if isinstance(value, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 _META_NAMES = frozenset({"process_name", "thread_name", "process_sort_index", "thread_sort_index", "process_labels"})

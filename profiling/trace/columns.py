@@ -1,5 +1,6 @@
 """Turns decoded events into growing numpy columns, with exact times."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
@@ -18,6 +19,7 @@ from gptscope.profiling.trace.growing import (
     Interner,
     NameInterner,
     Positions,
+    TrackInterner,
     hashable,
     narrow,
     numbers_from,
@@ -37,6 +39,7 @@ _START, _DURATION, _COLLECTIVE = attrgetter("ts"), attrgetter("dur"), attrgetter
 _EXTERNAL_ID, _SHAPES = attrgetter("external_id"), attrgetter(TEXT_ARGS[0])
 _INT64 = range(-(2**63), 2**63)
 _HOUR_NS = 3_600_000_000_000
+_MOST_SUM = 2**62
 _INTEGERS = {
     "correlation": 0,
     "sequence": -1,
@@ -47,6 +50,7 @@ _INTEGERS = {
 }
 _IDS = frozenset({"correlation", "external_id"})
 _HUGE_FROM = -(2**62)
+_LAST_DIGITS = re.compile(r"\d{1,9}$")
 _THREAD_ENDS = {"B": BEGIN, "E": END}
 _ASYNC_ENDS = {"b": BEGIN, "e": END, "S": BEGIN, "F": END}
 _LEGACY_CATEGORIES = {"CUDA functions": "kernel", "CPU functions": "cpu_op"}
@@ -58,7 +62,7 @@ class ColumnBuilder:
 
     def __init__(self, health: HealthReport) -> None:
         self._health = health
-        self._names, self._categories, self._tracks = NameInterner(health), Interner(), Interner()
+        self._names, self._categories, self._tracks = NameInterner(health), Interner(), TrackInterner()
         self._recorded = RecordedInterner()
         self._slices, self._ends = Columns(), Columns()
         self._beside = BesideBuilder(health, self._names, self._categories, self._tracks)
@@ -226,7 +230,7 @@ class ColumnBuilder:
         slices = self._slices
         start: Int64 = slices.take("start_ns", type_=np.int64)
         if not start.size:
-            self._health.add("empty", "no events")
+            self._health.add("empty", "no events with a duration" if self.phases else "no events")
         keep: Bools | None = ~_at_zero_among_absolute(start)
         assert keep is not None
         if keep.all():
@@ -236,7 +240,7 @@ class ColumnBuilder:
             self._health.add("put_aside", message, count=int((~keep).sum()))
             start = start[keep]
         duration: Int64 = slices.take("duration_ns", keep, type_=np.int64)
-        unfinished = duration < 0
+        unfinished = (duration < 0) | self._beyond_all_sums(duration)
         if unfinished.any():
             message = "events without a usable duration; they are in no sum"
             self._health.add("unfinished", message, count=int(unfinished.sum()))
@@ -278,6 +282,14 @@ class ColumnBuilder:
             args_reader=self._args_reader(source),
         )
 
+    def _beyond_all_sums(self, duration: Int64) -> Bools:
+        """Durations so long (years) that the sum of all would not fit into 64 bits."""
+        if float(duration.sum(dtype=np.float64)) < _MOST_SUM:
+            return np.zeros(duration.size, dtype=bool)
+        beyond: Bools = duration > _MOST_SUM // duration.size
+        self._health.add("suspicious", "durations of years cannot be true", count=int(beyond.sum()))
+        return beyond
+
     def _args_reader(self, source: TraceText | None) -> ArgsReader | None:
         if source is None or not self._pieces:
             return None
@@ -317,14 +329,22 @@ def _devices(
     if not on_device.any():
         return device
     work = on_device[category]
-    pids = np.array([t.pid if isinstance(t.pid, int) and t.pid in _INT64 else -1 for t in tracks], dtype=np.int64)
-    pid = pids[track]
+    pid = np.array([_device_of(t) for t in tracks], dtype=np.int64)[track]
     rows = np.flatnonzero(work & (device >= 0) & (pid >= 0))
     pairs = group_by(device[rows], pid[rows])
     numbers, times = np.unique(device[rows][pairs.first], return_counts=True)
     apart = work & np.isin(device, numbers[times > 1]) & (pid >= 0)
     renamed = (work & (device < 0)) | apart
     return narrow(np.where(renamed, pid, device)) if renamed.any() else device
+
+
+def _device_of(track: Track) -> int:
+    """The device that a track's ids stand for: a number, or the one at the end of a text; -1 for none."""
+    ident = track.tid if track.pid in _LEGACY_CATEGORIES else track.pid
+    if isinstance(ident, int):
+        return ident if ident in _INT64 else -1
+    digits = _LAST_DIGITS.search(ident) if isinstance(ident, str) else None
+    return int(digits.group()) if digits else -1
 
 
 def _at_zero_among_absolute(start_ns: Int64) -> Bools:

@@ -15,6 +15,7 @@ MOST_NAME = 32768
 """Longer names and texts are cut: no name is so long, and a file full of them would fill the memory."""
 Positions = npt.NDArray[np.int64]
 """Of events in their piece."""
+_MOST_DIGITS = 18
 _BLOCK = 1 << 16
 """Numbers in a block of a growing column."""
 _TYPES = tuple((kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int8, np.int16, np.int32))
@@ -51,6 +52,24 @@ class NameInterner(Interner):
             self._health.add("repaired", f"a name has more than {MOST_NAME} characters; the rest is left out")
             return self[value[:MOST_NAME]]
         return super().__missing__(value)
+
+
+class TrackInterner(Interner):
+    """The same for tracks; old traces write one thread's id now as a number, now as the same digits in quotes."""
+
+    def __missing__(self, value: Any) -> int:
+        usual = tuple(_as_number(one) for one in value)
+        if all(a is b for a, b in zip(usual, value, strict=True)):
+            return super().__missing__(value)
+        number = self[value] = self[usual]
+        return number
+
+
+def _as_number(value: Any) -> Any:
+    """Digits in quotes as the number that they are; anything else stays."""
+    if isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isascii() and value.isdecimal():
+        return int(value) if value == "0" or value[0] != "0" else value
+    return value
 
 
 class _Column:
@@ -155,7 +174,7 @@ def narrow(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 
 def hashable(value: Any) -> Any:
     """An id as a dictionary's key; lists and objects become text."""
-    return value if isinstance(value, str | int | float | None) else str(value)
+    return _as_number(value) if isinstance(value, str | int | float | None) else str(value)
 
 
 def track_numbers(tracks: Interner, rows: Sequence[Event]) -> npt.NDArray[np.int32]:

@@ -1,5 +1,6 @@
 """The timeline's rows: tracks in order with their names, and the lane of every event within its track."""
 
+import heapq
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,18 +49,20 @@ def lane_of(trace: Trace) -> npt.NDArray[np.int16]:
 
 def free_lanes(start_ns: Int64, end_ns: Int64) -> npt.NDArray[np.int16]:
     """The lowest free lane for each interval, in order of their beginnings, longer ones first."""
-    ends: list[int] = []
+    taken: list[tuple[int, int]] = []  # end and lane of what is open; the earliest end first
+    free: list[int] = []
+    count = 0
     lanes = []
     for start, end in zip(start_ns.tolist(), end_ns.tolist(), strict=True):
-        for lane, reached in enumerate(ends):
-            if reached <= start:
-                ends[lane] = end
-                break
+        while taken and taken[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(taken)[1])
+        if free:
+            lane = heapq.heappop(free)
         else:
-            lane = min(len(ends), np.iinfo(np.int16).max)
-            ends.append(end)
+            lane, count = count, count + 1
+        heapq.heappush(taken, (end, lane))
         lanes.append(lane)
-    return np.array(lanes, dtype=np.int16)
+    return np.minimum(np.array(lanes, dtype=np.int64), np.iinfo(np.int16).max).astype(np.int16)
 
 
 def tracks_in_order(trace: Trace, lane: npt.NDArray[np.int16] | None = None) -> list[TrackInfo]:

@@ -10,6 +10,8 @@ from gptscope.profiling.trace.table import Int64
 Places = npt.NDArray[np.int32]
 """Positions of rows; no trace has more than two thousand million."""
 _SPACE = 2**62
+_MOST_LEVELS = 10_000
+"""More are not looked at level by level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns
     depth = np.cumsum(long, dtype=np.int32)
     depth -= long
     depth -= np.searchsorted(np.sort(ends[long]), begins, side="right").astype(np.int32)
+    if int(depth.max()) > _MOST_LEVELS:
+        return _deep(order, begins, ends, long)
     parent = _parents(depth, long)
     inside = np.flatnonzero(parent >= 0)
     crossing = inside[ends[inside] > ends[parent[inside]]]
@@ -53,6 +57,13 @@ def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns
         found, depth[places] = _parents_with_stack(begins[places], ends[places], long[places])
         parent[places] = np.where(found >= 0, found + places[0], -1)
     return NestedRows(order, parent, depth, crossing.size > 0)
+
+
+def _deep(order: Places, begins: Int64, ends: Int64, long: npt.NDArray[np.bool_]) -> NestedRows:
+    """The same, row by row: no program nests so deeply, but a damaged file does."""
+    parent, depth = _parents_with_stack(begins, ends, long)  # times of tracks lie one after another on one axis
+    inside = np.flatnonzero(parent >= 0)
+    return NestedRows(order, parent, depth, bool((ends[inside] > ends[parent[inside]]).any()))
 
 
 def nearest(stops: npt.NDArray[np.bool_], parent: Places) -> Places:

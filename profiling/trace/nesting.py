@@ -12,6 +12,8 @@ MODULE_PREFIX = "module: "
 """Ranges with such names are what the worker records around every module's forward pass."""
 PYTHON_MODULE_PREFIX = "nn.Module: "
 """Calls of modules as `with_modules` or `with_stack` record them, by class and number."""
+_USUAL_LEVELS = 64
+"""Programs nest operators hardly deeper."""
 OPTIMIZER_PREFIXES = ("Optimizer.step#", "Optimizer.zero_grad#", MODULE_PREFIX + "optimizer")
 
 
@@ -148,3 +150,31 @@ def _backward_modules(trace: Trace, order: Places, parent: Places, module: Place
     orphans = order[(module[order] == 0) & ~adopter[order]]
     by = nearest(adopter, parent)[orphans]
     module[orphans] = np.where(by >= 0, module[by], 0)
+
+
+def inside_itself(trace: Trace, nesting: Nesting) -> Bools:
+    """Which rows are operators within a call of the same operator, at any depth."""
+    parent = nesting.parent
+    found = np.zeros(len(trace), dtype=bool)
+    rows = np.flatnonzero(parent >= 0)
+    outer = parent[rows]
+    for _ in range(_USUAL_LEVELS):
+        found[rows] |= trace.name[outer] == trace.name[rows]
+        outer = parent[outer]
+        rows, outer = rows[outer >= 0], outer[outer >= 0]
+        if not rows.size:
+            return found
+    return _inside_earlier_ones(trace, nesting.order[trace.operators()[nesting.order]])
+
+
+def _inside_earlier_ones(trace: Trace, rows: Places) -> Bools:
+    """The same for any depth: rows that begin before all earlier ones of their track and name have ended."""
+    calls = group_by(trace.track[rows], trace.name[rows]).of
+    order = np.argsort(calls, kind="stable")  # outer before inner within each
+    rows, calls = rows[order], calls[order]
+    moments, rank = np.unique(trace.ends(rows), return_inverse=True)
+    reached = np.maximum.accumulate(calls * moments.size + rank) - calls * moments.size
+    found = np.zeros(len(trace), dtype=bool)
+    again = np.flatnonzero(calls[1:] == calls[:-1])
+    found[rows[again + 1]] = moments[reached[again]] > trace.start_ns[rows[again + 1]]
+    return found

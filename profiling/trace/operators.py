@@ -12,9 +12,9 @@ import numpy.typing as npt
 from gptscope.profiling.records import OperatorRow
 from gptscope.profiling.trace.kernels import NS_PER_US, Categories, TensorTypes, shapes_text
 from gptscope.profiling.trace.names import collapse_layers
-from gptscope.profiling.trace.nesting import Nesting, nest
+from gptscope.profiling.trace.nesting import Nesting, inside_itself, nest
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import Bools, Int64, Integers, Trace
+from gptscope.profiling.trace.table import Int64, Integers, Trace
 from gptscope.profiling.trace.trace_costs import CallInputs
 from gptscope.profiling.trace.work import work_in
 
@@ -75,16 +75,6 @@ def operator_table(trace: Trace, steps: StepWindows | None = None) -> list[Opera
     ]
 
 
-def _inside_itself(trace: Trace, nesting: Nesting, rows: Int64) -> Bools:
-    """Which calls lie within a call of the same operator."""
-    found = np.zeros(rows.size, dtype=bool)
-    outer = nesting.parent[rows]
-    while (outer >= 0).any():
-        found |= (outer >= 0) & (trace.name[outer] == trace.name[rows])
-        outer = np.where(outer >= 0, nesting.parent[outer], -1)
-    return found
-
-
 class _DeviceTimes:
     """Device time of each operator call, its own and with what lies inside, and the kernels it launched."""
 
@@ -112,7 +102,7 @@ class _DeviceTimes:
 
 def _collect(trace: Trace, nesting: Nesting, rows: Int64, step: Int64, device: _DeviceTimes) -> list[tuple[str, _Sums]]:
     paths = [collapse_layers(module) for module in nesting.modules]
-    nested = _inside_itself(trace, nesting, rows)
+    nested = inside_itself(trace, nesting)[rows]
     fine: dict[tuple[int, int], _Sums] = {}
     columns: tuple[npt.NDArray[Any], ...] = (rows, step, trace.name[rows], trace.shapes[rows], nesting.self_ns[rows])
     columns += (trace.duration_ns[rows], nesting.module[rows], nested, device.self_ns[rows], device.total_ns[rows])

@@ -8,10 +8,10 @@ import msgspec
 
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.events import BROKEN
-from gptscope.profiling.trace.health import HealthReport
+from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.repair import mend
 from gptscope.profiling.trace.source import TraceText
-from gptscope.profiling.trace.split import EventStream
+from gptscope.profiling.trace.split import EVENTS_KEY, EventStream
 from gptscope.profiling.trace.table import Trace
 
 Progress = Callable[[int, int], None]
@@ -41,11 +41,16 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
             text.check_memory(builder.nbytes)
             if progress is not None:
                 progress(text.bytes_read, text.size)
+    if set(builder.phases) == {""}:
+        raise TraceError(f'{path.name} is a list of objects without "ph", so they are not trace events.')
     return builder.build(_metadata(stream, health), text)
 
 
 def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:
     """What stands around the list of events: the text before and after it, put together without the events."""
+    others = len(EVENTS_KEY.findall(stream.tail))
+    if others:
+        health.add("ignored", "another list of events in the same file; only the first one is opened", count=others)
     if stream.head.strip() == b"[":
         return {}
     text = stream.head + b"]" + stream.tail

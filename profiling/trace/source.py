@@ -1,5 +1,7 @@
 """The text of a trace file, whatever its name says: plain, gzip or zip, with or without a byte order mark."""
 
+import contextlib
+import lzma
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -70,6 +72,10 @@ class TraceText:
             TraceError: The file is missing, unreadable, empty, or an archive without a trace.
         """
         name = self.path.name
+        if self.path.is_fifo():  # waiting for its other end would never end
+            raise TraceError(f"{self.path} is a pipe, and a trace is read more than once. Save it as a file first.")
+        if self.path.is_dir():
+            raise TraceError(f"{self.path} is a folder. Open one of the traces in it.")
         try:
             file = self.path.open("rb")
             self._opened.append(file)
@@ -92,7 +98,7 @@ class TraceText:
     def _unpacked(self, file: BinaryIO, magic: bytes) -> Iterator[bytes]:
         if magic == _ZIP_MAGIC:
             member = self._zip_member(file)
-            inner = member.read(2)
+            inner = self._read(member, 2)
             packed = self._inflate(member, inner) if inner == _GZIP_MAGIC else self._plain(member, inner)
         elif magic[:2] == _GZIP_MAGIC:
             packed = self._inflate(file)
@@ -107,10 +113,12 @@ class TraceText:
         try:
             archive = zipfile.ZipFile(file)
             self._opened.append(archive)
-            members = [m for m in archive.infolist() if not m.is_dir()]
+            members = [m for m in archive.infolist() if not m.is_dir() and not _of_macos(m.filename)]
             traces = [m for m in members if m.filename.lower().endswith((".json", ".json.gz", ".gz"))] or members
             if not traces:
                 raise TraceError(f"{self.path.name} is a zip archive with nothing in it.")
+            if any(m.filename.endswith("/data.pkl") for m in members):
+                raise TraceError(f"{self.path.name} is a file of torch.save, such as a checkpoint, not a trace.")
             chosen = max(traces, key=lambda m: m.file_size)
             if len(traces) > 1:
                 message = f"other files in the archive; only {chosen.filename} is opened"
@@ -124,11 +132,7 @@ class TraceText:
 
     def _plain(self, file: BinaryIO, begun: bytes = b"") -> Iterator[bytes]:
         while True:
-            try:
-                block = file.read(BLOCK_BYTES)
-            except (zlib.error, zipfile.BadZipFile, EOFError) as error:
-                self._cut(f"the compressed data is damaged ({error})")
-                return
+            block = self._read(file, BLOCK_BYTES)
             if not block and not begun:
                 return
             block, begun = begun + block, b""
@@ -136,6 +140,16 @@ class TraceText:
             self.bytes_read = min(self.size, self._position())
             self._check_ratio()
             yield block
+
+    def _read(self, file: BinaryIO, size: int) -> bytes:
+        """Some bytes; none at the end and where a member of an archive is damaged."""
+        try:
+            return file.read(size)
+        except (zlib.error, lzma.LZMAError, zipfile.BadZipFile, EOFError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the disk, not of what the file holds
+            self._cut(f"the compressed data is damaged ({error})")
+            return b""
 
     def _position(self) -> int:
         first = self._opened[0]
@@ -146,7 +160,7 @@ class TraceText:
         inflater = zlib.decompressobj(wbits=31)
         inside_member = False
         of_outer = file is self._opened[0]
-        while compressed := begun + file.read(BLOCK_BYTES // 4):
+        while compressed := begun + self._read(file, BLOCK_BYTES // 4):
             begun = b""
             if of_outer and self._inflated - self.checkpoints[-1].text_position >= _CHECKPOINT_BYTES:
                 place = file.tell() - len(compressed)
@@ -154,10 +168,14 @@ class TraceText:
             self.bytes_read = min(self.size, self._position())
             while compressed:
                 inside_member = True
+                before = inflater.copy()
                 try:
                     block = inflater.decompress(compressed, BLOCK_BYTES)
                 except zlib.error as error:
+                    rest = _until_it_breaks(before, compressed)
+                    self._inflated += len(rest)
                     self._cut(f"the compressed data is damaged ({error})")
+                    yield rest
                     return
                 self._inflated += len(block)
                 self._check_ratio()
@@ -199,6 +217,20 @@ class TraceText:
                 f"{self.path.name} inflates to more than {_DENSE_RATIO} times its size and would fill the memory;"
                 " it is not opened."
             )
+
+
+def _of_macos(member: str) -> bool:
+    """Whether a member of an archive is what macOS keeps beside files."""
+    return member.startswith("__MACOSX/") or member.rpartition("/")[2].startswith("._")
+
+
+def _until_it_breaks(inflater: "zlib._Decompress", compressed: bytes) -> bytes:
+    """What inflates before damaged data; less than two blocks, as a whole call gave none."""
+    found: list[bytes] = []
+    with contextlib.suppress(zlib.error):
+        # one byte after another, and extend keeps what came before the error
+        found.extend(inflater.decompress(compressed[at : at + 1]) for at in range(len(compressed)))
+    return b"".join(found)
 
 
 def read_range(path: Path, offset: int, size: int, checkpoints: Sequence[Checkpoint] = (), bom_bytes: int = 0) -> bytes:

@@ -11,7 +11,7 @@ from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.loose import usual_event
 from gptscope.profiling.trace.repair import walk_events
 
-_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEAD_LIMIT = 16 << 20
 _REST_LIMIT = 16 << 20
 """An event larger than this is no event."""
@@ -100,12 +100,15 @@ class EventStream:
                 return text[start:]
             if stripped and not stripped.startswith(b"{"):
                 raise TraceError(_refusal(self._name, text))
-            found = _EVENTS_KEY.search(text)
+            found = EVENTS_KEY.search(text)
             if found is not None:
                 self.head, self._offset = text[: found.end()], found.end()
                 return text[found.end() :]
             if len(text) > _HEAD_LIMIT:
                 break
+        for note in self._health.notes():
+            if note.kind == "truncated":
+                raise TraceError(f"{self._name} cannot be opened: {note.message}, before any event.")
         raise TraceError(_refusal(self._name, text))
 
     def _decode(self, rest: bytes, block: bytes, cut: int) -> tuple[Piece, bytes]:
@@ -186,6 +189,12 @@ def _refusal(name: str, text: bytes) -> str:
     start = text[:65536].lstrip()
     if not start:
         return f"{name} is empty, so it is not a trace."
+    for mark, packer in _PACKERS.items():
+        if text.startswith(mark):
+            return f"{name} is packed with {packer}, which is not read here; unpack it first."
+    for mark, what in _OTHER_STARTS.items():
+        if start.startswith(mark):
+            return f"{name} is {what}, not a Kineto or Chrome trace."
     if not start.startswith((b"[", b"{")):
         return f"{name} is not JSON, so it is not a Kineto or Chrome trace."
     for mark, what in _OTHER_KINDS.items():
@@ -196,6 +205,29 @@ def _refusal(name: str, text: bytes) -> str:
     return f'{name} is JSON without "traceEvents", so it is not a Kineto or Chrome trace.'
 
 
+_PACKERS: dict[bytes, str] = {
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+    b"Rar!": "RAR",
+    b"\x1f\x8b": "gzip more than once",
+    b"PK\x03\x04": "zip inside gzip",
+}
+"""First bytes -> what packs so."""
+_OTHER_STARTS: dict[bytes, str] = {
+    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
+    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
+    b"SQLite format 3": "a SQLite database, perhaps an export of Nsight Systems",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle, perhaps a snapshot of CUDA memory",
+    b"\x80\x05": "a Python pickle",
+    b"\x89PNG": "a picture",
+    b"%PDF": "a PDF document",
+    b"\x7fELF": "a program",
+    b"<": "HTML or XML",
+}
 _OTHER_KINDS: dict[bytes, str] = {
     b'"rocprofiler-sdk-': "a rocprofv3 result",
     b"rocprof": "a rocprof result",

@@ -18,6 +18,8 @@ from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Integ
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
 from gptscope.profiling.trace.work import owners
 
+_MOST_LEVELS = 10_000
+"""Operators nested deeper, which only damaged files have, are of the kind `other`."""
 _NUMBER = {name: number for number, name in enumerate(CATEGORIES)}
 OTHER = _NUMBER["other"]
 COMMUNICATION = _NUMBER["communication"]
@@ -229,7 +231,9 @@ def _operator_codes(trace: Trace, nesting: Nesting, inputs: CallInputs) -> Codes
     level = rows[parent[rows] < 0]
     order = np.argsort(parent[rows], kind="stable")
     by_parent, children = parent[rows][order], rows[order]
-    while level.size:
+    for _ in range(_MOST_LEVELS):
+        if not level.size:
+            break
         outer = np.where(parent[level] >= 0, codes[parent[level]], -1)
         module, optimizing = nesting.module[level], nesting.in_optimizer[level].astype(np.int8)
         groups = group_by(trace.name[level], outer, module, optimizing, casts[level].astype(np.int8))

@@ -9,7 +9,7 @@ from gptscope.profiling.trace.categories import CATEGORIES
 from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.kernels import shapes_text
 from gptscope.profiling.trace.names import collapse_layers, short_name
-from gptscope.profiling.trace.table import Bools
+from gptscope.profiling.trace.nesting import inside_itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSum
     trace, nesting = linked.trace, linked.nesting
     rows = linked.operators[nesting.stands_for[linked.operators] == linked.operators]  # others count for their caller
     groups = group_by(trace.name[rows], trace.shapes[rows]) if by_shape else group_by(trace.name[rows])
-    outermost = ~_inside_itself(linked)[rows]
+    outermost = ~inside_itself(trace, nesting)[rows]
     host_self, device_self = nesting.self_ns[rows], linked.device_self_ns[rows]
     weight = host_self + device_self
     code = heaviest(groups, linked.operator_codes[rows], weight)
@@ -73,20 +73,3 @@ def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSum
     if linked.has_device:
         return sorted(table, key=lambda r: (-r.device_self_ns, -r.host_self_ns, r.name, r.shapes))
     return sorted(table, key=lambda r: (-r.host_self_ns, r.name, r.shapes))
-
-
-def _inside_itself(linked: Linked) -> Bools:
-    """Which rows lie within a call of the same operator, at any depth."""
-    trace, parent = linked.trace, linked.nesting.parent
-    found = np.zeros(len(trace), dtype=bool)
-    has = parent >= 0
-    found[has] = trace.name[parent[has]] == trace.name[has]
-    rows = np.flatnonzero(has)
-    outer = parent[parent[rows]]
-    while True:
-        inside = outer >= 0
-        rows, outer = rows[inside], outer[inside]
-        if not rows.size:
-            return found
-        found[rows] |= trace.name[outer] == trace.name[rows]
-        outer = parent[outer]
