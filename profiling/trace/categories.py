@@ -42,10 +42,12 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("communication", r"nccl|rccl|msccl|cross_device_reduce|symm_mem|c10d::|^gloo:|all_?reduce|all_?gather|comms"),
     ("attention", r"scaled_dot_product|flash|fmha|attention|attn_fwd|attn_bwd|sdpa|paged_|fused_rope_attn"),
     ("optimizer", r"^optimizer\.|adam|multi_tensor_apply|_fused_sgd|\blamb_"),
-    ("norm", r"layer_?norm|rms_?norm|batch_?norm|group_?norm|cudnn::bn_|_norm_kernel"),
+    ("norm", r"layer_?norm|rms_?norm|batch_?norm|group_?norm|cudnn::bn_|_norm_kernel|normalization::|rowwise_?moments"),
     ("GEMM", r"gemm|gemv|cutlass|cublas|^cijk_|xmma|splitk|matmul|nvjet|tensorop|dot_kernel|addmm|\bb?mm\b"),
+    ("GEMM", r"fused_moe|marlin|gen\d+_conv"),
     ("GEMM", r"wgrad|dgrad|implicit_conv|convolve|winograd|cudnn.*conv|conv2d|_scudnn_|igemm"),
     ("quantize", r"quant|fp8|mxfp|nvfp4"),
+    ("reduction", r"topk"),  # it gathers, too
     (
         "copy",
         r"transpose|memcpy|memset|direct_copy|catarray|copy|index_?select|gather|scatter|embedding|fillfunctor|arange",
@@ -53,6 +55,28 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("reduction", r"reduce|softmax|triton_(?:red|per)_|argmax|argmin|cumsum|topk|sort|scan|nll_loss|cross_entropy"),
     ("elementwise", r"elementwise|triton_poi_|cpp_fused|functor|gelu|silu|rope|rotary|pointwise|dropout|act_and_mul"),
 )
+_TRITON = re.compile(r"^triton_(poi|red|per|tem|for|spl)_fused_(\w*)")
+"""Kernels of torch.compile: how Triton's code was made, and the operators that it was made from."""
+_TRITON_KINDS: dict[str, str] = {
+    "tem": "GEMM",
+    "red": "reduction",
+    "per": "reduction",
+    "spl": "reduction",
+    "poi": "elementwise",
+    "for": "elementwise",
+}
+_TRITON_OPERATORS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("tem", "attention", re.compile(r"attention|sdpa")),
+    ("red per", "norm", re.compile(r"layer_norm|rms_norm|batch_norm|group_norm|rsqrt")),
+    ("poi", "attention", re.compile(r"scaled_dot_product")),
+    ("poi for", "optimizer", re.compile(r"adam|_sgd")),
+)
+"""Template, category, and operators that decide it, before the template alone does."""
+_COPYING = (
+    "to copy clone cat stack embedding index slice select view expand transpose t permute unsqueeze squeeze fill zeros"
+    " full unsafe as strided split"
+)
+"""Words in the names of operators that only move memory."""
 _NORM_CLASS = re.compile(r"^[A-Z]\w*Norm\d*[a-z]?(?:_\d+)?$")
 """Classes of modules, as Python's own records name them with a number."""
 _COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _PATTERNS)
@@ -74,10 +98,24 @@ def category_by_name(name: str) -> str:
             return "elementwise"
     elif name.startswith("autograd::") or name.endswith(("Backward0", "Backward1", "AccumulateGrad")):
         return "other"  # the engine's frame around an operator, which counts for itself
+    triton = _TRITON.match(name)
+    if triton is not None:
+        return _triton_category(triton.group(1), triton.group(2))
     for kind, pattern in _COMPILED:
         if pattern.search(name):
             return kind
     return "other"
+
+
+def _triton_category(template: str, operators: str) -> str:
+    """By the template: all operators that were fused stand in the name, so that any word may occur in it."""
+    for templates, kind, pattern in _TRITON_OPERATORS:
+        if template in templates.split() and pattern.search(operators):
+            return kind
+    words = {word for word in operators.split("_") if word and not word.isdigit()}
+    if template == "poi" and words and words <= set(_COPYING.split()):
+        return "copy"
+    return _TRITON_KINDS[template]
 
 
 def category_of_module(module: str) -> str | None:

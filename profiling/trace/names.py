@@ -28,6 +28,9 @@ TYPE_NAMES: dict[str, str] = {
 DRAFT_SCOPE = "draft"
 """Module path of the smaller model that guesses (speculative decoding); its parts lie below."""
 _INNER = re.compile(r"CUDAFunctor_(?:On\w+_)?(\w+)|(\w+?)Functor<|(\w+?)_kernel_cuda|(\w+?)_?[kK]ernel_?[iI]mpl\b")
+_WRAPPING = frozenset({"device_kernel", "Kernel", "Kernel2"})
+"""Kernels that only call what their first template argument names."""
+_ARGUMENT = re.compile(r"(\w+)<")
 _SAYS_NOTHING = frozenset({"Binary", "Unary", "AUnary", "BUnary", "gpu", "void", "Out"})
 _LISTED = re.compile(r"((?:cutlass_(?:\d|tensorop|simt)|sm\d+_xmma_|nvjet_|Cijk_|ampere_|volta_)\w+)")
 
@@ -79,6 +82,9 @@ def short_name(name: str) -> str:
     if listed is not None:
         return _elided(listed.group(1))
     outer = _without_brackets(name).removeprefix("void ").split("::")[-1].strip()
+    if outer in _WRAPPING:
+        called = (one for one in _ARGUMENT.findall(name) if one not in _WRAPPING and not one.startswith("enable_"))
+        outer = next(called, outer)
     found = (one for groups in _INNER.findall(name) for one in groups if one and one not in _SAYS_NOTHING)
     inner = next(found, "")
     inner = "" if inner and inner.lower() in outer.lower() else inner

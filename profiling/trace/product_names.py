@@ -6,15 +6,15 @@ _TENSILE = re.compile(r"^Cijk_(A\w{3})_(B\w{3})_(F8|I8|[A-Z])\w*?_MT(\d+x\d+x\d+
 _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "F8": "fp8", "I8": "int8", "Z": "complex128"}
 _TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
 _XMMA = re.compile(r"\b(sm\d+)_xmma_(gemm|fprop|dgrad|wgrad)\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+(?:x\d+)?)")
-_CUTLASS = re.compile(r"\bcutlass_(?:(\d+)_)?(?:wmma_)?(tensorop|simt)_(\w+)")
+_CUTLASS = re.compile(r"\bcutlass(?:3x)?_(?:(?:sm)?(\d+)_)?(?:wmma_)?(tensorop|simt)_(\w+)")
 _MOST = 512
 """Characters that are looked at; what says something comes first."""
 _KINDS = {"gemm": "GEMM", "fprop": "conv", "dgrad": "conv dgrad", "wgrad": "conv wgrad"}
 _KIND = re.compile(r"gemm|fprop|dgrad|wgrad")
 _TYPE = re.compile(r"(?:^|_)(bf16|f16|tf32|e4m3|e5m2|s8|u8|f64)(?=_|s\d|i\d|gemm|$)")
 _TYPES = {"f16": "fp16", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8", "u8": "uint8", "f64": "fp64", "f32": "fp32"}
-_TILE = re.compile(r"_(\d+x\d+)(?=_|$)")
-_LAYOUT = re.compile(r"_([nt]{2})(?=_|$)")
+_TILE = re.compile(r"_(\d+x\d+(?:x\d+)?)(?=_|$)")
+_LAYOUT = re.compile(r"_([nt]{2})[nt]?(?=_|$)")
 
 
 def product_name(name: str) -> str | None:
