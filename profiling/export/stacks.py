@@ -8,32 +8,39 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gptscope.profiling.export.files import write_whole
+from gptscope.profiling.export.files import ExportError, write_whole
 from gptscope.profiling.export.trace_rows import nesting_lanes, rows_in
 from gptscope.profiling.trace import Trace, tracks_in_order
 from gptscope.profiling.trace.nested import nest_rows
 
+_NOTHING = "There is nothing to draw: no event with a duration lies there. Choose another range or trace."
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def export_speedscope(
     trace: Trace, path: Path, range_ns: tuple[int, int] | None = None, *, overwrite: bool = False
 ) -> Path:
-    """Write one profile per track; `ExportError` as `write_whole`."""
-    return write_whole(path, [msgspec.json.encode(speedscope(trace, path.name, range_ns))], overwrite=overwrite)
+    """Write one profile per track; `ExportError` as `write_whole`, or when there is nothing to draw."""
+    document = speedscope(trace, path.name, range_ns)
+    if not document["profiles"]:
+        raise ExportError(_NOTHING)
+    return write_whole(path, [msgspec.json.encode(document)], overwrite=overwrite)
 
 
 def export_folded(
     trace: Trace, path: Path, range_ns: tuple[int, int] | None = None, *, overwrite: bool = False
 ) -> Path:
-    """Write `process;thread;outer;inner NANOSECONDS` lines; `ExportError` as `write_whole`."""
-    lines = (f"{stack} {ns}\n".encode() for stack, ns in sorted(folded(trace, range_ns).items()))
+    """Write `process;thread;outer;inner NANOSECONDS` lines; `ExportError` as for speedscope."""
+    stacks = folded(trace, range_ns)
+    if not stacks:
+        raise ExportError(_NOTHING)
+    lines = (f"{stack} {ns}\n".encode() for stack, ns in sorted(stacks.items()))
     return write_whole(path, lines, overwrite=overwrite)
 
 
 def speedscope(trace: Trace, name: str, range_ns: tuple[int, int] | None = None) -> dict[str, Any]:
     """The document: evented profiles in nanoseconds since the trace's first event."""
-    frames: dict[int, int] = {}
+    frames: dict[tuple[int, bool], int] = {}
     first = trace.span_ns[0] if range_ns is None else range_ns[0]
     profiles = []
     for label, rows in _nested_tracks(trace, range_ns):
@@ -44,7 +51,7 @@ def speedscope(trace: Trace, name: str, range_ns: tuple[int, int] | None = None)
             while opened and opened[-1][0] <= begin:
                 at, frame = opened.pop()
                 events.append({"type": "C", "frame": frame, "at": at})
-            frame = frames.setdefault(int(trace.name[row]), len(frames))
+            frame = frames.setdefault((int(trace.name[row]), bool(trace.unfinished[row])), len(frames))
             events.append({"type": "O", "frame": frame, "at": begin})
             if stop == begin:  # of no length: nothing lies inside it
                 events.append({"type": "C", "frame": frame, "at": stop})
@@ -69,13 +76,18 @@ def speedscope(trace: Trace, name: str, range_ns: tuple[int, int] | None = None)
         "name": name,
         "exporter": "gptscope",
         "activeProfileIndex": 0,
-        "shared": {"frames": [{"name": trace.names[number]} for number in frames]},
+        "shared": {
+            "frames": [{"name": f"{trace.names[number]}{' (never ended)' * endless}"} for number, endless in frames]
+        },
         "profiles": profiles,
     }
 
 
 def folded(trace: Trace, range_ns: tuple[int, int] | None = None) -> dict[str, int]:
-    """Stack -> nanoseconds spent in its innermost event itself; they add up to each track's covered time."""
+    """Stack -> nanoseconds spent in its innermost event itself; they add up to each track's covered time.
+
+    An event that never ended holds those inside it and has no time of its own.
+    """
     sums: defaultdict[str, int] = defaultdict(int)
     for label, rows in _nested_tracks(trace, range_ns):
         start, end = _clipped(trace, rows, range_ns)
@@ -88,14 +100,14 @@ def folded(trace: Trace, range_ns: tuple[int, int] | None = None) -> dict[str, i
         for place, parent in zip(nested.order.tolist(), nested.parent.tolist(), strict=True):
             outer = stacks[parent] if parent >= 0 else label
             stacks.append(f"{outer};{_frame(trace.names[trace.name[rows[place]]])}")
-            if own[place] > inside[place]:
+            if own[place] > inside[place] and not trace.unfinished[rows[place]]:
                 sums[stacks[-1]] += int(own[place] - inside[place])
     return dict(sums)
 
 
 def _frame(name: str) -> str:
-    """A name without the characters that separate."""
-    return name.replace(";", ":").replace("\n", " ").replace("\r", " ")
+    """A name without the characters that separate frames and lines."""
+    return " ".join(name.replace(";", ":").split()) or "(no name)"
 
 
 def _clipped(trace: Trace, rows: Any, range_ns: tuple[int, int] | None) -> tuple[Any, Any]:
@@ -114,5 +126,5 @@ def _nested_tracks(trace: Trace, range_ns: tuple[int, int] | None) -> Iterator[t
         for lane in np.unique(lanes[on_track]).tolist():
             here = rows[on_track & (lanes == lane)]
             order = np.lexsort((here, -trace.duration_ns[here], trace.start_ns[here]))
-            label = f"{_frame(info.process)};{_frame(info.thread)}"
+            label = ";".join(_frame(part) for part in (info.process, info.thread) if part)
             yield label if not lane else f"{label} (overlapping {lane})", here[order]

@@ -160,10 +160,52 @@ def test_speedscope_events_open_and_close_in_order(overlapping: Trace, tmp_path:
 def test_folded_stacks_add_up_to_the_covered_time(overlapping: Trace, tmp_path: Path):
     sums = folded(overlapping)
     assert sum(sums.values()) == 20_000 + 30_000
-    assert sums['GPU 0;stream 7 (overlapping 1);b "quoted" ;inside b'] == 5_000
+    assert sums['GPU 0;stream 7 (overlapping 1);b "quoted";inside b'] == 5_000
     lines = export_folded(overlapping, tmp_path / "f.folded").read_text().splitlines()
     assert len(lines) == len(sums)
     assert sum(int(line.rpartition(" ")[2]) for line in lines) == 50_000
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> Trace:
+    """One event that never ends around another, names to stumble over, a track without a name."""
+    names = ("", " a;b\u2028c\r\n", "=1+1", 'say "hi", twice', "\x00é中")
+    events = [slice_event(name, 10 * i, 5, "", cat="cpu_op", pid=1) for i, name in enumerate(names)]
+    endless = {k: v for k, v in slice_event("endless", 0, 0, 3, cat="cpu_op", pid=1).items() if k != "dur"}
+    path = tmp_path / "strange.json"
+    path.write_text(json.dumps({"traceEvents": [*events, endless, slice_event("whole", 1, 2, 3, cat="cpu_op", pid=1)]}))
+    return open_trace(path)
+
+
+def test_an_event_that_never_ended_has_no_time_of_its_own_in_stacks(strange: Trace, tmp_path: Path):
+    sums = folded(strange)
+    assert {stack: ns for stack, ns in sums.items() if "endless" in stack} == {
+        "process 1;thread 3;endless;whole": 2_000
+    }
+    document = json.loads(export_speedscope(strange, tmp_path / "s.json").read_text())
+    assert {"name": "endless (never ended)"} in document["shared"]["frames"]
+
+
+def test_stacks_are_one_line_each_whatever_the_names(strange: Trace, tmp_path: Path):
+    lines = export_folded(strange, tmp_path / "f.folded").read_text().splitlines()
+    assert "process 1;(no name) 5000" in lines
+    assert "process 1;a:b c 5000" in lines
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == 5 * 5_000 + 2_000
+
+
+def test_a_spreadsheet_reads_every_name_and_runs_none(strange: Trace, tmp_path: Path):
+    pandas = pytest.importorskip("pandas")
+    path = export_table_csv(Linked.of(strange), "events", tmp_path / "e.csv")
+    table = pandas.read_csv(path, keep_default_na=False)
+    assert [name.removeprefix("'") for name in table["name"]] == [strange.name_of(i) for i in range(len(strange))]
+    assert table["name"][2] == "'=1+1"
+    assert table["start_ns"].tolist() == strange.start_ns.tolist()
+
+
+def test_there_is_no_flame_graph_of_nothing(strange: Trace, tmp_path: Path):
+    for export in (export_speedscope, export_folded):
+        with pytest.raises(ExportError, match="nothing to draw"):
+            export(strange, tmp_path / "none", (10**9, 2 * 10**9))
 
 
 def test_markdown_is_escaped(overlapping: Trace):
