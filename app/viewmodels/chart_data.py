@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+SpotTone = Literal["", "good", "warn", "bad", "baseline"]
 Role = Literal["current", "baseline", "context", "peak", "warn", "bad", "other", "faint"]
 
 
@@ -29,6 +30,8 @@ class Axis:
     log: bool = False
     title: str = ""
     """For screen readers and exported files; the panel's header shows the unit."""
+    named: bool = False
+    """Write the title below the ticks, too."""
 
     def position(self, value: float) -> float:
         """0 at `low`, 1 at `high`; NaN stays NaN, a value at or below zero on a log axis is NaN."""
@@ -127,6 +130,21 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spot:
+    """A labelled symbol for one variant; `x_low` and `x_high` are the ends of its interval, None without one."""
+
+    x: float
+    y: float
+    label: str
+    tip: str
+    key: str
+    tone: SpotTone = ""
+    shape: Literal["circle", "triangle", "square"] = "circle"
+    x_low: float | None = None
+    x_high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChartData:
     """Everything one chart draws."""
 
@@ -138,6 +156,7 @@ class ChartData:
     bars: tuple[Bars, ...] = ()
     marks: tuple[Mark, ...] = ()
     points: tuple[Point, ...] = ()
+    spots: tuple[Spot, ...] = ()
     empty: str = ""
     """One sentence shown instead of a chart while there is nothing to draw."""
     summary: str = field(default="")
@@ -160,6 +179,8 @@ def chart_csv(chart: ChartData) -> str:
         writer.writerow([level.label, "", "", repr(level.y)])
     for point in chart.points:
         writer.writerow([point.label, repr(point.x), "", repr(point.y)])
+    for spot in chart.spots:
+        writer.writerow([spot.label, repr(spot.x), "", repr(spot.y)])
     for region in chart.regions:
         writer.writerow([region.label.replace("\n", " ") or region.kind, repr(region.start), repr(region.end), ""])
     return out.getvalue()

@@ -210,10 +210,10 @@ def _quality(quality: Quality | None) -> tuple[Figure, ...]:
         ),
         Figure("KL mean / p99", kl, "", "nats per token", tip=reason),
         Figure(
-            "Top-1 agreement",
+            "Top-1 match",
             fmt.percent(quality.top1_agreement),
             "",
-            f"of {fmt.count(quality.tokens)} tokens",
+            f"{fmt.count(quality.tokens)} tokens",
             tip=reason,
         ),
         Figure(

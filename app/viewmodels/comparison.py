@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.charts import waterfall
+from gptscope.app.viewmodels.charts import speed_output, waterfall
+from gptscope.app.viewmodels.charts.speed_output import SpeedOutput
 from gptscope.app.viewmodels.compare_cards import CandidateCard, candidate_card
 from gptscope.app.viewmodels.compare_rows import ROWS, verdict_tone
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table
-from gptscope.app.viewmodels.variant_names import short_names
+from gptscope.app.viewmodels.variant_names import BASELINE, short_names
 from gptscope.profiling.experiment import Experiment
 from gptscope.profiling.metrics.compare import judge
 from gptscope.profiling.metrics.run_summary import RunSummary
@@ -21,6 +22,8 @@ from gptscope.profiling.metrics.verdict import Verdict
 from gptscope.profiling.records import Quality
 
 MOST_RUNS = 16
+_TITLE_WIDTH = 180
+"""Pixels for the longest name of a figure with its unit."""
 _MOST_WITH_RATIOS = 3
 """Runs up to which there is room for a column of ratios beside each candidate; beyond, colours alone tell."""
 NOTHING = (
@@ -56,6 +59,7 @@ class Comparison:
     verdicts: tuple[Verdict, ...]
     cards: tuple[CandidateCard, ...]
     figures: Table
+    speed_output: SpeedOutput
     title: str
     about: str
     disturbed: str
@@ -70,8 +74,8 @@ class Comparison:
         return waterfall.build(
             self.verdicts[index],
             grouping,
-            (self.baseline.name, self.baseline.run.profile),
-            (f"{self.cards[index].letter} {candidate.name}", candidate.run.profile),
+            (BASELINE, self.baseline.run.profile),
+            (self.cards[index].letter, candidate.run.profile),
         )
 
 
@@ -92,12 +96,17 @@ def compare(runs: Sequence[ComparedRun], baseline_id: str) -> Comparison:
                        quality_beside(one, baseline), extent)
         for letter, one, verdict, summary in zip(names[1:], candidates, verdicts, summaries[1:], strict=True)
     )  # fmt: skip
+    trade = speed_output.build(
+        names[1:], [one.name for one in candidates], verdicts, [quality_beside(one, baseline) for one in candidates],
+        training=summaries[0].headline == "train",
+    )  # fmt: skip
     return Comparison(
         baseline=baseline,
         candidates=candidates,
         verdicts=verdicts,
         cards=cards,
         figures=figures_table(summaries, names),
+        speed_output=trade,
         title=_title(baseline),
         about=_about(baseline, candidates, verdicts),
         disturbed=_disturbed(summaries),
@@ -120,13 +129,13 @@ def figures_table(summaries: Sequence[RunSummary], names: Sequence[str]) -> Tabl
     kept = [(row, line) for row, line in zip(rows, values, strict=True) if any(line)]
     shown = [fmt.column(line, row.family) for row, line in kept]
     titles = [f"{row.title}, {column.unit}".rstrip(", ") for (row, _), column in zip(kept, shown, strict=True)]
-    columns = [Column(title="Figure", values=titles, text=lambda i: titles[i], width=168, stretch=True)]
+    columns = [Column(title="Figure", values=titles, text=lambda i: titles[i], width=_TITLE_WIDTH, stretch=True)]
     with_ratios = len(names) <= _MOST_WITH_RATIOS
     for place, name in enumerate(names):
         ratios = [_ratio(line[place], line[0]) if place else None for _, line in kept]
         tones = [verdict_tone(row, ratio) for (row, _), ratio in zip(kept, ratios, strict=True)]
         texts = [column.texts[place] for column in shown]
-        columns.append(_text_column(name, texts, 72 if place else 86, [] if with_ratios else tones))
+        columns.append(_text_column(name, texts, 76 if place else 86, [] if with_ratios else tones))
         if place and with_ratios:
             columns.append(_text_column("ratio", [fmt.ratio(ratio) for ratio in ratios], 58, tones))
     return Table(columns=tuple(columns), rows=len(kept), sortable=False, empty="No figure was measured in these runs.")
@@ -195,14 +204,14 @@ def _disturbed(summaries: Sequence[RunSummary]) -> str:
 
 
 def _warnings(names: Sequence[str], verdicts: Sequence[Verdict], summaries: Sequence[RunSummary]) -> tuple[str, ...]:
-    said: dict[str, None] = {}
+    whose: dict[str, list[str]] = {}
     for name, verdict in zip(names[1:], verdicts, strict=True):
         for sentence in verdict.warnings:
-            said[f"{name}: {sentence}"] = None
+            whose.setdefault(sentence, []).append(name)
     for name, summary in zip(names, summaries, strict=True):
         for sentence in summary.warnings:
-            said[f"{name}: {sentence}"] = None
-    return tuple(said)
+            whose.setdefault(sentence, []).append(name)
+    return tuple(f"{', '.join(of)}: {sentence}" for sentence, of in whose.items())
 
 
 def _together(

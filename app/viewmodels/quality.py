@@ -28,6 +28,7 @@ class QualityPage:
     run_id: str
     candidates: tuple[tuple[str, str], ...]
     """Run and name of everything that can be chosen."""
+    letter: str
     name: str
     baseline_name: str
     variant: Variant | None
@@ -74,11 +75,14 @@ def page(view: ExperimentView | None, chosen: str = "") -> QualityPage | None:
     cards = loss_cards(*losses, seeds) if training and all(losses) else quality_cards(quality, _why_not(view, run))
     icon, tone, verdict, sentence = _verdict(run, base, quality)
     others = [
-        (one.name, view.output.maps[one.run_id]) for one in found if one is not run and one.run_id in view.output.maps
+        (letter, view.output.maps[one.run_id])
+        for letter, one in zip(letters, found, strict=True)
+        if one is not run and one.run_id in view.output.maps
     ]
     return QualityPage(
         run_id=run.run_id,
         candidates=tuple((one.run_id, f"{letter} {one.name}") for letter, one in zip(letters, found, strict=True)),
+        letter=letters[found.index(run)],
         name=run.name,
         baseline_name=base.name if base is not None else "",
         variant=run.started.variant if run.started is not None else None,

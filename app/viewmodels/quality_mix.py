@@ -46,10 +46,14 @@ def worst(errors: LayerErrors, count: int) -> tuple[str, ...]:
     return tuple(one.module for one in mixed.worst_first(errors)[:count])
 
 
-def first_count(errors: LayerErrors) -> int:
-    """How many to propose first: the fewest that are predicted to pass the gate; else a tenth, at least one."""
+def first_count(errors: LayerErrors, measured_kl: float | None = None) -> int:
+    """How many to propose first: the fewest that are predicted to pass the gate; else a tenth, at least one.
+
+    The map reads fewer tokens than the comparison: where that missed the gate, at least one is proposed.
+    """
+    least = 1 if measured_kl is not None and measured_kl > SAME_OUTPUT_KL and errors.modules else 0
     most = min(MOST, len(errors.modules))
-    for count in range(most + 1):
+    for count in range(least, most + 1):
         predicted = mixed.propose(errors, count).predicted_kl
         if predicted is not None and predicted <= SAME_OUTPUT_KL:
             return count
@@ -60,6 +64,8 @@ def reason_against(variant: Variant | None, capabilities: Capabilities | None) -
     """Why this variant cannot leave modules alone, or None."""
     if variant is None:
         return "The run's setting is not known."
+    if capabilities is None:
+        return "Waiting for the engine, which knows the recipes of this machine."
     lever = lever_called(capabilities, "precision", variant.precision)
     if lever is None:
         return f"{precision_title(variant.precision)} is not known on this machine."
@@ -155,7 +161,7 @@ def curve(errors: LayerErrors | None, kept: Sequence[str], speeds: Speeds) -> Ch
     return ChartData(
         x_axis=linear_axis(
             min(xs) - room, max(xs) + room, wanted=3, exact=True,
-            title="speedup, predicted" if measured else "ms saved",
+            title="speedup, predicted" if measured else "ms saved", named=True,
         ),
         y_axis=log_axis(min(*ys, SAME_OUTPUT_KL), max(*ys, SAME_OUTPUT_KL), title="predicted KL, nats"),
         lines=tuple(lines),

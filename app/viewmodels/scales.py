@@ -26,7 +26,14 @@ def plain(value: float, step: float) -> str:
 
 
 def linear_axis(
-    low: float, high: float, *, wanted: int = 4, unit: str = "", title: str = "", exact: bool = False
+    low: float,
+    high: float,
+    *,
+    wanted: int = 4,
+    unit: str = "",
+    title: str = "",
+    exact: bool = False,
+    named: bool = False,
 ) -> Axis:
     """A linear axis from `low` to a round value at or above `high`; `exact` keeps `high`. Unit on the last tick."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
@@ -38,7 +45,7 @@ def linear_axis(
     texts = [plain(value, step) for value in values]
     if unit and texts:
         texts[-1] += f" {unit}"
-    return Axis(low=low, high=top, ticks=tuple(zip(values, texts, strict=True)), title=title)
+    return Axis(low=low, high=top, ticks=tuple(zip(values, texts, strict=True)), title=title, named=named)
 
 
 def time_axis(low_s: float, high_s: float, *, wanted: int = 8) -> Axis:

@@ -6,7 +6,9 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from gptscope.app.gui.charts.marks import Frame, paint_chart
+from gptscope.app.gui.charts.axes import NAME_HEIGHT, Frame
+from gptscope.app.gui.charts.marks import paint_chart
+from gptscope.app.gui.charts.spots import spot_at
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
@@ -66,6 +68,7 @@ class PlotCanvas(Painted):
         widest = max((metrics.horizontalAdvance(text) for _, text in self._chart.y_axis.ticks), default=0.0)
         left = widest + 10 if widest else 2.0
         bottom = 22.0 if self._chart.x_axis.ticks else 4.0
+        bottom += NAME_HEIGHT if self._chart.x_axis.named else 0.0
         area = QRectF(left, _TOP, max(whole.width() - left - 12, 10), max(whole.height() - _TOP - bottom, 10))
         return Frame(area=area, x_axis=self._chart.x_axis, y_axis=self._chart.y_axis)
 
@@ -85,9 +88,9 @@ class PlotCanvas(Painted):
     @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton and not self._chart.empty:
-            point = self._point_at(event.position())
-            if point is not None:
-                self.point_clicked.emit(point.key)
+            found = self._found_at(event.position())
+            if found is not None:
+                self.point_clicked.emit(found[0])
             elif self._zoomable:
                 self._drag_from = self.frame().value_at(event.position().x())
 
@@ -101,8 +104,8 @@ class PlotCanvas(Painted):
             self._drag_to = x
             self.update()
         inside = frame.area.adjusted(-4, -8, 4, 8).contains(event.position())
-        point = self._point_at(event.position())
-        self.setToolTip(point.label if point else "")
+        found = self._found_at(event.position())
+        self.setToolTip(found[1] if found is not None else "")
         self.hovered.emit(x if inside else None)
 
     @guarded
@@ -167,8 +170,14 @@ class PlotCanvas(Painted):
         self._focus_shown = False
         super().focusOutEvent(event)
 
-    def _point_at(self, position: QPointF) -> Point | None:
-        return nearest_point(self._chart.points, self.frame(), position)
+    def _found_at(self, position: QPointF) -> tuple[str, str] | None:
+        """Key and text of the dot or symbol under the pointer."""
+        frame = self.frame()
+        point = nearest_point(self._chart.points, frame, position)
+        if point is not None:
+            return point.key, point.label
+        spot = spot_at(self._chart.spots, frame, position)
+        return (spot.key, spot.tip) if spot is not None else None
 
 
 def nearest_point(points: Sequence[Point], frame: Frame, position: QPointF) -> Point | None:

@@ -44,6 +44,11 @@ class ChartPanel(Panel):
         """Show new data."""
         self.canvas.show_chart(chart)
 
+    def choose(self, key: str) -> None:
+        """Point out one dot or symbol."""
+        self.canvas.chosen_key = key
+        self.canvas.update()
+
     def show_hover(self, x: float | None) -> None:
         """Put the hairline at `x` and its values into the header."""
         self.canvas.set_hover(x)

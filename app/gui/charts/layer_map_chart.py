@@ -11,7 +11,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.charts.layer_map import Cell, LayerMap, read_out
+from gptscope.app.viewmodels.charts.layer_map import Cell, LayerMap, decade_text, read_out, short_kl
 
 _NAMES, _SAVED, _LEGEND, _SUMS, _AXIS = 56.0, 116.0, 34.0, 44.0, 18.0
 _BAR_MAX = 62.0
@@ -208,7 +208,7 @@ class LayerMapChart(Painted):
             if layer in labelled and highest > 0:
                 painter.setPen(theme.color("t2"))
                 text = QRectF(box.center().x() - 24, bottom - height - 14, 48, 13)
-                painter.drawText(text, int(Qt.AlignmentFlag.AlignHCenter), f"{total:.2g}")
+                painter.drawText(text, int(Qt.AlignmentFlag.AlignHCenter), short_kl(total))
         painter.setPen(theme.pen("line2"))
         painter.drawLine(QLineF(grid.left(), bottom + 0.5, grid.right(), bottom + 0.5))
 
@@ -230,8 +230,7 @@ class LayerMapChart(Painted):
             painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
             painter.setFont(self.theme.font(11))
             painter.setPen(self.theme.color("t2"))
-            kl = f"{cell.kl:.2g}" if cell.kl is not None else "broken"
-            painter.drawText(QPointF(box.right() + 6, box.bottom() - 3), f"{cell.title} {kl}")
+            painter.drawText(QPointF(box.right() + 6, box.bottom() - 3), f"{cell.title} {short_kl(cell.kl)}")
 
     def _paint_legend(self, painter: QPainter, shown: LayerMap) -> None:
         theme, top = self.theme, self.height() - _LEGEND + 8
@@ -243,8 +242,9 @@ class LayerMapChart(Painted):
         painter.setPen(theme.color("t3"))
         for value in _decades(shown.low, shown.high):
             x = width * (math.log10(value) - math.log10(shown.low)) / (math.log10(shown.high) - math.log10(shown.low))
-            text = f"{value:g}"
-            left = min(max(x - QFontMetricsF(painter.font()).horizontalAdvance(text) / 2, 0), width - 10)
+            text = decade_text(value)
+            wide = QFontMetricsF(painter.font()).horizontalAdvance(text)
+            left = min(max(x - wide / 2, 0), width + 8 - wide)
             painter.drawText(QPointF(left, top + 22), text)
         painter.setPen(theme.pen("t1", 2.0))
         painter.setBrush(Qt.BrushStyle.NoBrush)

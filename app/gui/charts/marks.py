@@ -1,12 +1,13 @@
 """Paints `ChartData` into a rectangle: grid, regions, bands, bars, lines, marks, points, hairline."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
+from gptscope.app.gui.charts.axes import AXIS_PX, Frame, paint_axis, paint_grid
+from gptscope.app.gui.charts.spots import paint_spots
 from gptscope.app.gui.theme import Theme
 from gptscope.app.viewmodels.chart_data import Axis, Bars, ChartData, Floats, Level, Line, Mark, Region, Role
 
@@ -20,29 +21,6 @@ _ROLE_TOKEN: dict[Role, str] = {
     "other": "t2",
     "faint": "bg4",
 }
-_AXIS_PX = 11
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Maps data to pixels inside `area`."""
-
-    area: QRectF
-    x_axis: Axis
-    y_axis: Axis
-
-    def x(self, value: float) -> float:
-        """Pixel column of a value."""
-        return self.area.left() + self.x_axis.position(value) * self.area.width()
-
-    def y(self, value: float) -> float:
-        """Pixel row of a value; infinite for what a log axis cannot show."""
-        return self.area.bottom() - self.y_axis.position(value) * self.area.height()
-
-    def value_at(self, pixel_x: float) -> float:
-        """Data value of a pixel column, kept inside the axis."""
-        position = min(max((pixel_x - self.area.left()) / self.area.width(), 0.0), 1.0)
-        return self.x_axis.value(position)
 
 
 def paint_chart(
@@ -56,14 +34,14 @@ def paint_chart(
 ) -> None:
     """Draw one chart with its axes."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setFont(theme.font(_AXIS_PX))
+    painter.setFont(theme.font(AXIS_PX))
     if chart.empty:
         painter.setPen(theme.color("t3"))
         painter.setFont(theme.font(12))
         flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
         painter.drawText(QRectF(painter.viewport()).adjusted(8, 4, -8, -4), int(flags), chart.empty)
         return
-    _paint_grid(painter, theme, frame)
+    paint_grid(painter, theme, frame)
     painter.save()
     painter.setClipRect(frame.area.adjusted(-1, -8, 12, 1))
     for region in chart.regions:
@@ -75,52 +53,18 @@ def paint_chart(
     for line in chart.lines:
         _paint_line(painter, theme, line, frame)
     painter.restore()
-    _paint_axis(painter, theme, frame)
+    paint_axis(painter, theme, frame)
     _paint_marks(painter, theme, chart.marks, frame)
     _paint_points(painter, theme, chart, frame, chosen_key)
+    paint_spots(painter, theme, chart.spots, frame, chosen_key)
     taken = [box for line in chart.lines if (box := _paint_end(painter, theme, line, frame)) is not None]
-    painter.setFont(theme.font(_AXIS_PX))
+    painter.setFont(theme.font(AXIS_PX))
     for level in chart.levels:
         _paint_level_label(painter, theme, level, frame, taken)
     for region in chart.regions:  # last: they can stand anywhere in their stretch
         _paint_region_label(painter, theme, region, frame, taken)
     if hover_x is not None and chart.lines:
         _paint_hover(painter, theme, chart, frame, hover_x)
-
-
-def _paint_grid(painter: QPainter, theme: Theme, frame: Frame) -> None:
-    metrics = theme.metrics(_AXIS_PX)
-    for value, text in frame.y_axis.ticks:
-        y = round(frame.y(value)) + 0.5
-        painter.setPen(theme.pen("grid"))
-        painter.drawLine(QLineF(frame.area.left(), y, frame.area.right(), y))
-        painter.setPen(theme.color("t3"))
-        box = QRectF(0, y - metrics.height() / 2, frame.area.left() - 8, metrics.height())
-        painter.drawText(box, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
-    if frame.x_axis.log:
-        for value, _ in frame.x_axis.ticks:
-            x = round(frame.x(value)) + 0.5
-            painter.setPen(theme.pen("grid"))
-            painter.drawLine(QLineF(x, frame.area.top(), x, frame.area.bottom()))
-
-
-def _paint_axis(painter: QPainter, theme: Theme, frame: Frame) -> None:
-    bottom = round(frame.area.bottom()) + 0.5
-    painter.setPen(theme.pen("line2"))
-    painter.drawLine(QLineF(frame.area.left(), bottom, frame.area.right(), bottom))
-    metrics = theme.metrics(_AXIS_PX)
-    free_from = -math.inf
-    for value, text in frame.x_axis.ticks:
-        x = frame.x(value)
-        width = metrics.horizontalAdvance(text)
-        left = min(max(x - width / 2, 0), frame.area.right() + 10 - width)
-        if left < free_from:
-            continue
-        painter.setPen(theme.pen("line2"))
-        painter.drawLine(QLineF(round(x) + 0.5, bottom, round(x) + 0.5, bottom + 4))
-        painter.setPen(theme.color("t3"))
-        painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
-        free_from = left + width + 8
 
 
 def _paint_region(painter: QPainter, theme: Theme, region: Region, frame: Frame) -> None:
@@ -140,7 +84,7 @@ def _paint_region_label(painter: QPainter, theme: Theme, region: Region, frame: 
     if box is None:
         return
     taken.append(box)
-    metrics = theme.metrics(_AXIS_PX)
+    metrics = theme.metrics(AXIS_PX)
     painter.fillRect(box.adjusted(-2, 0, 2, 0), theme.color("bg1", 0.75))
     painter.setPen(theme.color("warn" if region.kind == "warn" else "t3"))
     for index, line in enumerate(lines):
@@ -150,7 +94,7 @@ def _paint_region_label(painter: QPainter, theme: Theme, region: Region, frame: 
 def _region_label_box(
     theme: Theme, region: Region, lines: list[str], frame: Frame, taken: list[QRectF]
 ) -> QRectF | None:
-    metrics = theme.metrics(_AXIS_PX)
+    metrics = theme.metrics(AXIS_PX)
     width, height = max(metrics.horizontalAdvance(line) for line in lines), metrics.height() * len(lines)
     left = min(frame.x(max(region.start, frame.x_axis.low)) + 4, frame.area.right() - width)
     box = QRectF(left, frame.area.bottom() - 4 - height, width, height)
@@ -279,10 +223,10 @@ def _paint_end(painter: QPainter, theme: Theme, line: Line, frame: Frame) -> QRe
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color(_ROLE_TOKEN[line.role]))
         painter.drawEllipse(QPointF(x, y), 3.5, 3.5)
-    strong = theme.font(12 if line.role == "current" else _AXIS_PX, bold=line.role == "current")
-    plain = theme.font(_AXIS_PX)
+    strong = theme.font(12 if line.role == "current" else AXIS_PX, bold=line.role == "current")
+    plain = theme.font(AXIS_PX)
     width = QFontMetricsF(strong).horizontalAdvance(line.end_label)
-    width = max(width, theme.metrics(_AXIS_PX).horizontalAdvance(line.end_note))
+    width = max(width, theme.metrics(AXIS_PX).horizontalAdvance(line.end_note))
     height = 32.0 if line.end_note else 17.0
     box = QRectF(x + 10, y - 9, width, height)
     if box.right() > frame.area.right() + 12 or line.role == "peak":

@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+from collections.abc import Sequence
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QMouseEvent, QPainter
@@ -26,9 +27,10 @@ class WaterfallCanvas(Painted):
         super().__init__(theme)
         self._chart: WaterfallChart | None = None
         self._area, self._row = QRectF(), float(_ROW)
+        self._needed = 160
         self.setMouseTracking(True)
         self.setAccessibleName("Where the time went")
-        self.setMinimumHeight(160)
+        self.setMinimumHeight(self._needed)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     @property
@@ -38,15 +40,18 @@ class WaterfallCanvas(Painted):
 
     @guarded_as(QSize())
     def sizeHint(self) -> QSize:
-        return QSize(560, self._needed())
+        return QSize(560, self._needed)
 
     @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
-        return QSize(420, self._needed())
+        return QSize(420, self._needed)
 
-    def _needed(self) -> int:
-        rows = len(self._chart.rows) + 3 if self._chart is not None else 6
-        return _TOP + rows * _ROW + _FOOT
+    def keep_room(self, charts: Sequence[WaterfallChart | None]) -> None:
+        """Be as high as the highest of these, so that nothing moves when another of them is shown."""
+        rows = max((len(chart.rows) + 3 if chart is not None else 6 for chart in charts), default=6)
+        self._needed = _TOP + rows * _ROW + _FOOT
+        self.setMinimumHeight(self._needed)
+        self.updateGeometry()
 
     def show_chart(self, chart: WaterfallChart | None) -> None:
         """Show a waterfall, or why there is none."""
@@ -55,8 +60,6 @@ class WaterfallCanvas(Painted):
         if chart is not None:
             words = ", ".join(f"{row.name} {row.change} {chart.unit}" for row in chart.rows)
         self.setAccessibleDescription(words)
-        self.setMinimumHeight(self._needed())
-        self.updateGeometry()
         self.update()
 
     def paint(self, painter: QPainter) -> None:

@@ -1,4 +1,4 @@
-"""The Compare view: a verdict card per candidate above the waterfall of the chosen one and the figures of all."""
+"""The Compare view: a card per candidate, the waterfall of the chosen one, speed against output, figures of all."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
+from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.charts.waterfall_chart import WaterfallCanvas, waterfall_csv
 from gptscope.app.gui.comparing import Comparing
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from gptscope.app.viewmodels.comparison import Comparison
 
 NARROW = 1360
-"""Below this width the figures stand under the waterfall."""
-_MARGIN, _GAP = 12, 8
+"""Below this width the waterfall takes the whole width."""
+_MARGIN, _GAP, _BAR = 12, 8, 10
 _GROUPINGS = (Segment("module", "by module"), Segment("category", "by category"))
 
 
@@ -72,6 +73,7 @@ class CompareView(QWidget):
         self._lower = QGridLayout()
         self._lower.setSpacing(_GAP)
         self._make_waterfall()
+        self._make_trade()
         self._make_figures()
         self._body.addLayout(self._lower, 1)
         self._scroll.setWidget(holder)
@@ -135,6 +137,17 @@ class CompareView(QWidget):
         self.waterfall.header.addWidget(self._menu_button)
         self.waterfall.body.addWidget(self.canvas, 1)
 
+    def _make_trade(self) -> None:
+        self.trade = ChartPanel(
+            "Speed against output", self._theme, self._icons, help_key="speed_output",
+            source="KL to the baseline, nats per token", export=self._export,
+        )  # fmt: skip
+        self.trade.canvas.setMinimumHeight(180)
+        self.trade.canvas.point_clicked.connect(self._choose_run)
+        self.missing = label("", level=2, size=12)
+        self.missing.setWordWrap(True)
+        self.trade.body.addWidget(self.missing)
+
     def _make_figures(self) -> None:
         self.figures = Panel("Figures", "ratio: candidate over baseline")
         self.table = TableView(self._theme, "Figures", row_height=24)
@@ -144,6 +157,7 @@ class CompareView(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange(narrow=self.width() < NARROW)
+        self._fit_cards()
 
     def _arrange(self, *, narrow: bool) -> None:
         if narrow == self._narrow:
@@ -151,11 +165,15 @@ class CompareView(QWidget):
         self._narrow = narrow
         while self._lower.takeAt(0) is not None:
             pass
-        place = (1, 0) if narrow else (0, 1)
-        self._lower.addWidget(self.waterfall, 0, 0)
-        self._lower.addWidget(self.figures, *place)
-        self._lower.setColumnStretch(0, 8)
-        self._lower.setColumnStretch(1, 0 if narrow else 5)
+        if narrow:
+            self._lower.addWidget(self.waterfall, 0, 0, 1, 2)
+            self._lower.addWidget(self.trade, 1, 0)
+        else:
+            self._lower.addWidget(self.waterfall, 0, 0, 2, 1)
+            self._lower.addWidget(self.trade, 0, 1)
+        self._lower.addWidget(self.figures, 1, 1)
+        self._lower.setColumnStretch(0, 1 if narrow else 8)
+        self._lower.setColumnStretch(1, 1 if narrow else 5)
 
     # ---------------------------------------------------------------------------------------------- showing
 
@@ -167,7 +185,9 @@ class CompareView(QWidget):
         kept = self._shown.candidates[self._chosen].run_id if self._shown is not None else ""
         self._shown = comparison
         ids = [one.run_id for one in comparison.candidates] if comparison is not None else []
-        self._chosen = ids.index(kept) if kept in ids else 0
+        opened = self._controller.experiment.chosen_run if self._controller.experiment is not None else None
+        wanted = next((run_id for run_id in (kept, opened) if run_id in ids), None)
+        self._chosen = ids.index(wanted) if wanted is not None else 0
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -198,12 +218,15 @@ class CompareView(QWidget):
             empty.setWordWrap(True)
             self._cards_row.addWidget(empty)
             empty.show()
-        for part in (self.waterfall, self.figures):
+        for part in (self.waterfall, self.trade, self.figures):
             part.setVisible(bool(self.cards))
         self._fit_cards()
         self._show_header()
         if comparison is not None:
             self.table.show_table(comparison.figures)
+            self.trade.show_chart(comparison.speed_output.chart)
+            set_text(self.missing, comparison.speed_output.missing)
+            self.missing.setVisible(bool(self.missing.text()))
             several = len(comparison.cards) > 2
             set_text(self.figures.source, "green: better, red: worse" if several else "ratio: candidate over baseline")
             self.table.setMinimumHeight(26 + 24 * max(comparison.figures.rows, 3))
@@ -211,12 +234,13 @@ class CompareView(QWidget):
 
     def _fit_cards(self) -> None:
         """As high as the highest card; a scroll bar below when the cards need more width."""
-        row = self._cards_holder
+        row, count = self._cards_holder, max(len(self.cards), 1)
+        room = (self.width() - 2 * _MARGIN - _BAR - _GAP * (count - 1)) // count
         for card in self.cards:
-            card.fit()
+            card.fit(room)
         self._cards_row.activate()
         height = row.sizeHint().height()
-        wide = row.minimumSizeHint().width() > self.width() - 2 * _MARGIN
+        wide = row.minimumSizeHint().width() > self.width() - 2 * _MARGIN - _BAR
         self._cards_area.setFixedHeight(height + (12 if wide else 0))
 
     def _show_header(self) -> None:
@@ -237,7 +261,14 @@ class CompareView(QWidget):
         self._chosen = index
         for place, card in enumerate(self.cards):
             card.set_chosen(place == index)
+        self.trade.choose(self.cards[index].card.run_id)
         self._show_waterfall()
+
+    def _choose_run(self, run_id: str) -> None:
+        """A symbol was clicked: choose its card; the baseline has none."""
+        ids = [card.card.run_id for card in self.cards]
+        if run_id in ids:
+            self.choose(ids.index(run_id))
 
     def _move(self, index: int, step: int) -> None:
         target = self.cards[(index + step) % len(self.cards)]
@@ -249,7 +280,9 @@ class CompareView(QWidget):
         if comparison is None:
             return
         grouping: Grouping = "category" if self.grouping.value() == "category" else "module"
-        chart = comparison.waterfall(self._chosen, grouping)
+        charts = [comparison.waterfall(index, grouping) for index in range(len(comparison.candidates))]
+        chart = charts[self._chosen]
+        self.canvas.keep_room(charts)
         self.canvas.show_chart(chart)
         text = f"{comparison.cards[self._chosen].letter} against {comparison.baseline.name}"
         if chart is not None:
@@ -263,8 +296,9 @@ class CompareView(QWidget):
             self._controller.start(self._shown.together)
 
     def exportables(self) -> list[Exportable]:
-        """The chart here."""
-        return [Exportable(self.waterfall.title.text(), self.canvas, lambda: waterfall_csv(self.canvas.chart))]
+        """The charts here."""
+        waterfall = Exportable(self.waterfall.title.text(), self.canvas, lambda: waterfall_csv(self.canvas.chart))
+        return [waterfall, self.trade.exportable()]
 
     def copy_rows(self) -> int:
         """Copy the figures; returns how many rows."""

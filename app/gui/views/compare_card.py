@@ -1,13 +1,14 @@
 """One candidate's card: verdict, speedup with interval, figures, output, proof of the levers, what it costs."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, rule
+from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, rule, style_label
 from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.interval_axis import IntervalAxis
 from gptscope.app.viewmodels.compare_cards import CandidateCard, Figure
@@ -19,6 +20,18 @@ _PROOF_ICONS: dict[bool | None, tuple[str, str, str]] = {
     False: ("cross", "bad", "not in effect"),
     None: ("info", "t3", "cannot tell"),
 }
+
+
+@dataclass(frozen=True)
+class _Density:
+    """How wide the figures stand."""
+
+    margin: int
+    gap: int
+    number_px: int
+
+
+_WIDE, _TIGHT = _Density(margin=12, gap=10, number_px=13), _Density(margin=10, gap=6, number_px=12)
 _TOKENS = {"good": "good", "warn": "warn", "bad": "bad", "": "t2"}
 
 
@@ -41,7 +54,8 @@ class CompareCard(QFrame):
         super().__init__()
         self._theme, self._is_chosen = theme, False
         self.card = card
-        self._values: list[QWidget] = []
+        self._values: list[tuple[QWidget, QLabel, Figure]] = []
+        self._grids: list[QGridLayout] = []
         self.setProperty("panel", "true")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(f"{card.letter} {card.name}: {card.sentence}")
@@ -120,17 +134,18 @@ class CompareCard(QFrame):
 
     def _make_figures(self, figures: tuple[Figure, ...]) -> QGridLayout:
         grid = QGridLayout()
-        grid.setHorizontalSpacing(10)
+        self._grids.append(grid)
         grid.setVerticalSpacing(1)
         for column, figure in enumerate(figures):
             value = QWidget()
             row = QHBoxLayout(value)
             row.setContentsMargins(0, 0, 0, 0)
             row.setSpacing(3)
-            row.addWidget(label(figure.value, bold=True, tone=figure.tone))
+            number = label(figure.value, bold=True, tone=figure.tone)
+            row.addWidget(number)
             row.addWidget(label(figure.unit, level=2, size=12), 1)
             value.setToolTip(figure.tip)
-            self._values.append(value)
+            self._values.append((value, number, figure))
             grid.addWidget(label(figure.title, level=2, size=11), 0, column)
             grid.addWidget(value, 1, column)
             grid.addWidget(ElidedLabel(figure.note, level=3, size=11), 2, column)
@@ -178,14 +193,26 @@ class CompareCard(QFrame):
 
     # ---------------------------------------------------------------------------------------------- choosing
 
-    def fit(self) -> None:
-        """Take the width that the figures need, once the style sheet has given them their sizes."""
+    def fit(self, room: int) -> None:
+        """Take the width that the figures need; where there is less room, write them smaller."""
+        self._take(_WIDE)
+        if self.minimumWidth() > room:
+            self._take(_TIGHT)
+
+    def _take(self, density: _Density) -> None:
+        """Set the least width, once the style sheet has given the figures their sizes."""
+        self._column.setContentsMargins(density.margin, 8, density.margin, 6)
+        for grid in self._grids:
+            grid.setHorizontalSpacing(density.gap)
+        for _, number, figure in self._values:
+            style_label(number, size=density.number_px, bold=True, tone=figure.tone)
         self.ensurePolished()
         for part in self.findChildren(QWidget):
             part.ensurePolished()
             part.updateGeometry()  # sizes taken before are those of the plain font
-        for value in self._values:
+        for value, _, _ in self._values:
             value.setMinimumWidth(value.sizeHint().width())
+        self._column.invalidate()
         self.setMinimumWidth(max(LEAST_WIDTH, self._column.minimumSize().width()))
 
     def set_chosen(self, chosen: bool) -> None:

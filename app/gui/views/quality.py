@@ -26,6 +26,7 @@ from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.quality import NOTHING, QualityPage, candidates, page
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tuning import can_calibrate, can_tune
+from gptscope.app.viewmodels.variant_names import BASELINE
 from gptscope.profiling.experiment import Variant
 
 NARROW = 1000
@@ -93,8 +94,9 @@ class QualityView(QWidget):
         row.setContentsMargins(_MARGIN, 0, _MARGIN, 0)
         row.setSpacing(8)
         self.candidate = ChoiceCombo("Candidate")
-        self.candidate.setMinimumWidth(288)
-        self.candidate.setMaximumWidth(320)
+        self.candidate.setSizeAdjustPolicy(ChoiceCombo.SizeAdjustPolicy.AdjustToContents)
+        self.candidate.setMinimumWidth(200)
+        self.candidate.setMaximumWidth(400)
         self.candidate.picked.connect(self._choose)
         self.against, self.about = label("", bold=True), ElidedLabel("", level=2, size=12)
         self._icon, self.verdict = QLabel(), label("", size=12)
@@ -147,7 +149,7 @@ class QualityView(QWidget):
         return (
             (self.losses, self.losses, 300),
             (self.layer_map, self.mix, 330),
-            (self.text, self.layer_error, 290),
+            (self.text, self.layer_error, 300),
             (self.scales, self.scales, 250),
         )
 
@@ -185,7 +187,8 @@ class QualityView(QWidget):
     # ---------------------------------------------------------------------------------------------- choosing
 
     def _on_opened(self) -> None:
-        self._chosen, self._kept, self._shown = "", (), ()
+        view = self._controller.experiment
+        self._chosen, self._kept, self._shown = (view.chosen_run if view is not None else None) or "", (), ()
         self._page = None
 
     def _choose(self, run_id: str) -> None:
@@ -281,17 +284,21 @@ class QualityView(QWidget):
             if index < len(shown.cards):
                 widget.show_card(shown.cards[index])
         if shown.layer_map is not None and (before is None or before.layer_map is not shown.layer_map):
-            self._kept = quality_mix.worst(shown.layer_map, quality_mix.first_count(shown.layer_map))
+            measured = shown.quality.kl_mean if shown.quality is not None else None
+            self._kept = quality_mix.worst(shown.layer_map, quality_mix.first_count(shown.layer_map, measured))
         self._show_map()
         has_text = shown.quality is not None and bool(shown.quality.prompts)
         self.text.setVisible(has_text)
         if has_text:
-            self.text.show_quality(shown.quality, shown.baseline_name, shown.name)
+            self.text.show_quality(shown.quality, shown.baseline_name, f"{shown.letter} {shown.name}")
         training = any(shown.losses)
         self.losses.setVisible(training)
         if training:
-            set_text(self.losses.source, f"nats per token, same data in the same order; grey: {shown.baseline_name}")
-            self.losses.show_chart(loss_curves.build(*shown.losses, shown.name, shown.baseline_name))
+            set_text(
+                self.losses.source,
+                f"nats per token, same data in the same order; grey: {shown.baseline_name}",
+            )
+            self.losses.show_chart(loss_curves.build(*shown.losses, shown.letter, BASELINE))
         self.scales.setVisible(bool(shown.scales))
         self.scales.show_scales(shown.scales)
 
@@ -325,7 +332,7 @@ class QualityView(QWidget):
         reason = quality_mix.reason_against(variant, self._controller.capabilities)
         int8 = variant is not None and variant.precision.startswith("int8")
         self.mix.show_mix(errors, self._kept, shown.speeds, int8=int8, reason=reason, busy=running)
-        self.layer_error.show_chart(layer_error.build(errors, shown.name, shown.other_maps))
+        self.layer_error.show_chart(layer_error.build(errors, shown.letter, shown.other_maps))
 
     def exportables(self) -> list[Exportable]:
         """Everything visible here that can be saved as a picture."""

@@ -23,7 +23,9 @@ class MixPanel(ChartPanel):
     fill = Signal()
 
     def __init__(self, theme: Theme, icons: ThemedIcons, export: Callable[[Exportable, str], object]) -> None:
-        super().__init__("Keep the worst", theme, icons, help_key="keep_worst", export=export)
+        super().__init__(
+            "Keep the worst", theme, icons, help_key="keep_worst", source="predicted KL, nats", export=export
+        )
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Modules kept unquantized")
         self.slider.setFixedHeight(20)
@@ -37,6 +39,7 @@ class MixPanel(ChartPanel):
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
         self._figures: list[tuple[QLabel, QLabel, QLabel, QLabel]] = []
+        self._arrows: list[QLabel] = []
         for row in range(_FIGURES):
             name, before = label("", level=2, size=12), label("", level=2, size=12)
             after, how = label("", size=12, bold=True), label("", level=2, size=12)
@@ -44,7 +47,8 @@ class MixPanel(ChartPanel):
             how.setAlignment(Qt.AlignmentFlag.AlignRight)
             for column, widget in ((0, name), (1, before), (3, after), (4, how)):
                 grid.addWidget(widget, row, column)
-            grid.addWidget(label("→", level=3, size=12), row, 2)
+            self._arrows.append(label("→", level=3, size=12))
+            grid.addWidget(self._arrows[-1], row, 2)
             self._figures.append((name, before, after, how))
         self.kept = ElidedLabel("", size=12)
         grid.addWidget(label("Kept", level=2, size=12), _FIGURES, 0)
@@ -57,10 +61,12 @@ class MixPanel(ChartPanel):
         )
         icons.on_button(self.verify_button, "play", "onAccent", 14)
         self.fill_button = button("Fill Setup", self.fill.emit, kind="link", tip="Only take this mix into Setup")
-        self.reason = ElidedLabel("", level=2, size=12)
+        self.reason = label("", level=2, size=12)
+        self.reason.setWordWrap(True)
         buttons.addWidget(self.verify_button)
         buttons.addWidget(self.fill_button)
-        buttons.addWidget(self.reason, 1)
+        buttons.addStretch(1)
+        self.body.addWidget(self.reason)
         self.body.addLayout(buttons)
         self.canvas.setMinimumHeight(110)
 
@@ -75,16 +81,17 @@ class MixPanel(ChartPanel):
         self.slider.blockSignals(False)
         set_text(self.read_out, mix.count)
         self.show_chart(curve(errors, kept, speeds))
-        set_text(self.source, f"KL over {self.canvas.chart.x_axis.title}")
         for index, widgets in enumerate(self._figures):
             found = mix.figures[index] if index < len(mix.figures) else ("", "", "", "")
             for widget, text in zip(widgets, found, strict=True):
                 set_text(widget, text)
+            self._arrows[index].setVisible(bool(found[0]))
         set_text(self.kept, mix.names)
         for one in (self.verify_button, self.fill_button):
             one.setEnabled(reason is None and bool(kept) and (one is self.fill_button or not busy))
             one.setToolTip(reason or ("Keep at least one module." if not kept else ""))
         set_text(self.reason, reason or "")
+        self.reason.setVisible(reason is not None)
 
     def show_hover(self, x: float | None) -> None:
         """The header tells the number of kept modules; the curve has no read-out of its own."""

@@ -23,7 +23,7 @@ from gptscope.app.viewmodels.quality_text import (
 from gptscope.profiling.records import Quality
 
 _NAMES = 104
-_MARGINS = 104
+_MARGINS = 112
 
 
 class DivergencePanel(ChartPanel):

@@ -42,14 +42,13 @@ def _layer_axis(count: int) -> Axis:
     last = max(count - 1, 1)
     axis = linear_axis(0, last, wanted=6, exact=True, title="layer")
     whole = tuple((value, f"{value:.0f}") for value, _ in axis.ticks if value == round(value))
-    return replace(axis, high=(1 + ROOM_FOR_VALUE) * last, ticks=whole)
+    return replace(axis, named=True, high=(1 + ROOM_FOR_VALUE) * last, ticks=whole)
 
 
 def _line(errors: LayerErrors, name: str, role: Role) -> Line:
     ys = [math.nan if value is None else value for value in errors.stream_sqnr_db]
     known = [y for y in ys if math.isfinite(y)]
-    whose = "" if role == "current" else f"{name.partition(',')[0]} "
-    label = f"{whose}{fmt.number(known[-1])} dB" if known else ""
+    label = f"{name} {fmt.number(known[-1])} dB" if known else ""
     return Line(name=name, x=floats(range(len(ys))), y=floats(ys), role=role, end_label=label)
 
 

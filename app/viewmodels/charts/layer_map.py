@@ -122,6 +122,18 @@ def kl_text(kl: float | None) -> str:
     return "output broken (NaN or infinity)" if kl is None else f"KL {'+' if kl > 0 else ''}{fmt.number(kl)}"
 
 
+def short_kl(kl: float | None) -> str:
+    """Two digits, where space is short: `0.038`, `7.8e−6`."""
+    if kl is None:
+        return "broken"
+    return fmt.short_power(kl) if 0 < abs(kl) < 1e-4 else f"{kl:.2g}".replace("-", fmt.MINUS)
+
+
+def decade_text(decade: float) -> str:
+    """A power of ten: `0.001`, `1e−6`."""
+    return f"1e{fmt.MINUS}{-round(math.log10(decade))}" if decade < 1e-4 else f"{decade:g}"
+
+
 def saved_text(saved_us: float) -> str:
     """`saves 0.15 ms`, `costs 20 µs`."""
     return f"{'saves' if saved_us >= 0 else 'costs'} {fmt.duration(abs(saved_us) * 1e-6)}"

@@ -22,7 +22,7 @@ def build(ours: Sequence[float], theirs: Sequence[float], name: str, baseline: s
     apart = abs(_last(ours) - _last(theirs)) / (high - low or 1.0) > LABELS_APART
     lines = [_line(theirs, baseline, "baseline", label=apart), _line(ours, name, "current", label=True)]
     return ChartData(
-        x_axis=linear_axis(1, max(len(ours), len(theirs), 2), wanted=6, exact=True, title="step"),
+        x_axis=linear_axis(1, max(len(ours), len(theirs), 2), wanted=6, exact=True, title="step", named=True),
         y_axis=linear_axis(low - room, high, wanted=4, title="loss, nats per token"),
         lines=tuple(line for line in lines if line.x.size),
         summary=f"Loss of {name} over {len(ours)} steps, from {fmt.number(ours[0] if ours else None)} to "

@@ -25,7 +25,9 @@ def build(quality: Quality | None, index: int) -> ChartData:
     step = max(1, round(count / 4))
     ticks = [1, *range(step, count + 1, step)] if count > 1 else [1]
     return ChartData(
-        x_axis=Axis(low=0, high=count, ticks=tuple((tick - 0.5, str(tick)) for tick in ticks), title="token"),
+        x_axis=Axis(
+            low=0, high=count, ticks=tuple((tick - 0.5, str(tick)) for tick in ticks), title="token", named=True
+        ),
         y_axis=linear_axis(0, max(*margins, tie or 0.0, 1e-6), wanted=2, title="margin, logits"),
         bars=tuple(bars for bars in parts if bars.heights.size),
         levels=(Level(y=tie, label="near-tie", role="warn"),) if tie else (),

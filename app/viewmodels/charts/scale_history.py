@@ -49,7 +49,7 @@ def build(course: ScaleCourse | None) -> ChartData:
     apart = abs(axis.position(ends[0]) - axis.position(ends[1])) > LABELS_APART
     return ChartData(
         x_axis=linear_axis(
-            course.steps[0], max(course.steps[-1], course.steps[0] + 1), wanted=6, exact=True, title="step"
+            course.steps[0], max(course.steps[-1], course.steps[0] + 1), wanted=6, exact=True, title="step", named=True
         ),
         y_axis=axis,
         lines=(

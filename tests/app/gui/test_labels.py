@@ -5,7 +5,8 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter, QPixmap
 
 from gptscope.app.gui.charts import marks
-from gptscope.app.gui.charts.marks import Frame, paint_chart
+from gptscope.app.gui.charts.axes import Frame
+from gptscope.app.gui.charts.marks import paint_chart
 from gptscope.app.gui.theme import Theme
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Level, Line, Region, floats
 

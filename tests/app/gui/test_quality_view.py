@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from tests_app_quality_streams import (
     INT8,
@@ -74,6 +75,8 @@ def test_clicking_a_module_keeps_it_and_gives_it_back(rich: MainWindow, session:
     chart = view.layer_map.chart
     view.mix.slider.setValue(0)
     assert view.mix.read_out.text() == "0 of 211"
+    for _ in range(4):  # sizes that depend on widths settle
+        QApplication.processEvents()
     place = chart.cell_box(6, 28).center().toPoint()
     qtbot.mouseMove(chart, place + QPoint(1, 1))
     qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)

@@ -191,7 +191,7 @@ def test_margins_mark_the_first_difference() -> None:
 def test_error_through_the_layers_ends_with_its_value() -> None:
     chart = layer_error.build(layer_errors(), "INT8", [("BF16", layer_errors("r2"))])
     assert [line.role for line in chart.lines] == ["other", "current"]
-    assert chart.lines[1].end_label == "9.74 dB"
+    assert chart.lines[1].end_label == "INT8 9.74 dB"
     assert chart.lines[0].end_label == "BF16 9.74 dB"
     assert layer_error.read_out(chart, 3.2).startswith("layer 3: ")
     few = layer_error.build(layer_errors(layers=4), "INT8")
