@@ -57,6 +57,16 @@ def many(count: int, one: str, several: str = "") -> str:
     return f"{fmt.count(count)} {one if count == 1 else several or one + 's'}"
 
 
+def short_path(path: str, most: int = 26) -> str:
+    """A module's path without its beginning where that is too long: `…Attention.Linear`."""
+    if len(path) <= most or "." not in path:
+        return path
+    parts = path.split(".")
+    while len(parts) > 1 and len(".".join(parts)) >= most:
+        parts.pop(0)
+    return f"…{'.'.join(parts)}"
+
+
 def floats(values: Numbers) -> Floats:
     """Numbers to sort by; None is unknown."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -114,7 +114,9 @@ def launches(linked: Linked) -> TracePage:
         8: fmt.number(None if every.median_call_ns is None else every.median_call_ns / NS_PER_US),
     }
     chart = delay_columns(linked)
-    made = table(columns, [row.name for row in rows], sort=1, footer=footer, empty=chart.empty.removeprefix("n/a: "))
+    why = chart.empty.removeprefix("n/a: ")
+    empty = why[:1].upper() + why[1:]
+    made = table(columns, [row.name for row in rows], sort=1, footer=footer, empty=empty)
     source = "number by time until work began"
     chip = f"{fmt.count(every.negative_delays)} before their launch" if every.negative_delays else ""
     return TracePage(made, TraceChart("Launch delays", source, chart, chip=chip))

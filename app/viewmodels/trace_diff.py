@@ -1,8 +1,13 @@
-"""Two traces beside each other as a table: before, after, change and ratio of everything on one level."""
+"""Two traces beside each other: before, after, change and ratio of everything on one level, and the biggest changes."""
+
+import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels.charts.bars import BarChart, BarPart, BarRow, no_bars
+from gptscope.app.viewmodels.scales import linear_axis
 from gptscope.app.viewmodels.tables import Table
-from gptscope.app.viewmodels.trace_columns import NS_PER_MS, numbers, table, text
+from gptscope.app.viewmodels.trace_columns import NS_PER_MS, many, numbers, table, text
+from gptscope.app.viewmodels.trace_page import TraceChart
 from gptscope.profiling.trace.analysis.diff import DiffRow, Level, TraceDiff
 from gptscope.profiling.trace.names import short_name
 
@@ -13,6 +18,8 @@ LEVEL_TITLES: dict[Level, str] = {
     "module": "Modules",
     "step": "Steps",
 }
+_CHANGE = 4
+"""Place of the column."""
 _STATUS = {"both": "in both", "new": "new", "vanished": "vanished", "replaced": "other kernels"}
 
 
@@ -20,14 +27,13 @@ def diff_table(diff: TraceDiff) -> Table:
     """Biggest changes first; the changes add up to the difference in the total row."""
     rows = diff.rows
     ratio = [row.after_ns / row.before_ns if row.before_ns else None for row in rows]
-    unit = "ms per step" if diff.per_step else "ms"
     columns = [
         text(LEVEL_TITLES[diff.level][:-1] if diff.level != "category" else "Category",
              [_name(row, diff.level) for row in rows], width=340, stretch=True),
         text("State", [_STATUS[row.status] for row in rows], width=96),
-        numbers(f"Before, {unit}", [row.before_ns for row in rows], scale=NS_PER_MS, width=124),
-        numbers(f"After, {unit}", [row.after_ns for row in rows], scale=NS_PER_MS, width=124),
-        numbers(f"Change, {unit}", [row.change_ns for row in rows], scale=NS_PER_MS, width=128, strong=True,
+        numbers("Before ms", [row.before_ns for row in rows], scale=NS_PER_MS, width=96),
+        numbers("After ms", [row.after_ns for row in rows], scale=NS_PER_MS, width=96),
+        numbers("Change ms", [row.change_ns for row in rows], scale=NS_PER_MS, width=104, strong=True,
                 tip="After minus before", shown=fmt.signed, tone=_tone),
         numbers("After / before", ratio, width=104, shown=fmt.ratio),
         numbers("Calls before", [row.before_calls for row in rows], width=92),
@@ -35,14 +41,35 @@ def diff_table(diff: TraceDiff) -> Table:
     ]  # fmt: skip
     total = diff.after_ns - diff.before_ns
     footer = {
-        0: f"{fmt.count(len(rows))} rows",
+        0: many(len(rows), "row") + (", times per step" if diff.per_step else ""),
         2: fmt.number(diff.before_ns / NS_PER_MS),
         3: fmt.number(diff.after_ns / NS_PER_MS),
         4: fmt.signed(total / NS_PER_MS),
         5: fmt.ratio(diff.after_ns / diff.before_ns if diff.before_ns else None),
     }
-    keys = [f"{number}\n{row.name}" for number, row in enumerate(rows)]
+    keys = [f"{diff.level}\n{number}\n{row.name}" for number, row in enumerate(rows)]
     return table(columns, keys, footer=footer, empty="Neither trace has anything on this level.", sortable=False)
+
+
+def changes(table: Table) -> TraceChart:
+    """The rows with the biggest changes as bars: what takes less time in the second trace, and what takes more."""
+    names, change = table.columns[0].values, table.columns[_CHANGE].values
+    assert isinstance(change, np.ndarray)
+    rows = []
+    for name, ms, key in zip(names, change.tolist(), table.keys, strict=True):
+        if ms:
+            text_of = f"{fmt.signed(ms)} ms"
+            part = BarPart(value=abs(ms), look=_tone(ms), key=key, label=f"{name}: {text_of}")
+            rows.append(BarRow(name=str(name), key=key, text=text_of, parts=(part,)))
+    if not rows:
+        return TraceChart("Changes", "", no_bars("Nothing takes more or less time than before."))
+    shown = BarChart(
+        axis=linear_axis(0, max(row.length for row in rows), unit="ms", title="milliseconds", exact=True),
+        rows=tuple(rows),
+        legend=(("good", "less time than before"), ("bad", "more time than before")),
+        summary="; ".join(f"{row.name} {row.text}" for row in rows[:8]),
+    )
+    return TraceChart("Biggest changes", "ms, after minus before", shown)
 
 
 def _name(row: DiffRow, level: Level) -> str:

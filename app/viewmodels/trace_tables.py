@@ -1,11 +1,14 @@
 """Tabs of an opened trace, each made from one analysis, on a thread; a row's key leads back to the timeline."""
 
+from collections.abc import Sequence
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels import trace_device_tables as device_tables
 from gptscope.app.viewmodels.charts import trace_bars, trace_plots
 from gptscope.app.viewmodels.charts.kernel_times import category_title
 from gptscope.app.viewmodels.charts.trace_bars import Piece
 from gptscope.app.viewmodels.charts.trace_columns import PART_TITLES, step_columns
+from gptscope.app.viewmodels.tables import Column
 from gptscope.app.viewmodels.trace_columns import (
     NS_PER_MS,
     NS_PER_US,
@@ -14,6 +17,7 @@ from gptscope.app.viewmodels.trace_columns import (
     counts,
     many,
     numbers,
+    short_path,
     table,
     text,
 )
@@ -40,6 +44,14 @@ def _kernel_key(row: KernelSums) -> str:
     return f"{row.name}\n{row.category}"
 
 
+def _column(columns: Sequence[Column], title: str) -> int:
+    return [column.title for column in columns].index(title)
+
+
+def _module(paths: Sequence[str]) -> Column:
+    return text("Module", [short_path(path) for path in paths], width=170, tip="Where most of its time belongs")
+
+
 def kernels(linked: Linked) -> TracePage:
     """Kernels by name, or without device work operators by their own time."""
     rows = kernel_sums(linked)
@@ -62,7 +74,7 @@ def kernels(linked: Linked) -> TracePage:
         ),
     ]
     if len(linked.nesting.modules) > 1:
-        columns.insert(5, text("Module", [row.module for row in rows], width=170, tip="Where most of its time belongs"))
+        columns.insert(5, _module([row.module for row in rows]))
     if linked.has_device:
         columns.append(text("Tensor cores", [tensor[row.tensor_cores] for row in rows], width=90, tip="By its name"))
         columns.append(text("Operator", [short_name(row.operator) if row.operator else "" for row in rows], width=150))
@@ -76,7 +88,7 @@ def kernels(linked: Linked) -> TracePage:
     )
     pieces = [Piece(_kernel_key(row), row.short, row.category, row.total_ns) for row in rows]
     source = "ms, each part is a kernel" if linked.has_device else "ms, each part is an operator's own time"
-    return TracePage(made, TraceChart("Time by kind of work", source, trace_bars.by_category(pieces, made.empty)))
+    return TracePage(made, TraceChart("Time by category", source, trace_bars.by_category(pieces, made.empty)))
 
 
 def kinds(linked: Linked) -> TracePage:
@@ -84,13 +96,13 @@ def kinds(linked: Linked) -> TracePage:
     rows, use = category_sums(linked), tensor_cores_by_category(linked)
     total = sum(row.total_ns for row in rows)
     columns = [
-        text("Kind of work", [category_title(row.category) for row in rows], width=160, stretch=True),
+        text("Category", [category_title(row.category) for row in rows], width=160, stretch=True),
         counts("Calls", [row.calls for row in rows], width=67),
         numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88),
         bar("Share of work", [row.share for row in rows]),
     ]
     footer = {
-        0: many(len(rows), "kind"),
+        0: many(len(rows), "category", "categories"),
         1: fmt.count(sum(row.calls for row in rows)),
         2: fmt.number(total / NS_PER_MS),
         3: "100 %",
@@ -108,6 +120,9 @@ def kinds(linked: Linked) -> TracePage:
     keys = [row.category for row in rows]
     empty = "This trace has neither device work nor operators."
     made = table(columns, keys, swatches=keys, sort=2, footer=footer, empty=empty)
+    if not linked.has_device:
+        pieces = [Piece(row.category, category_title(row.category), row.category, row.total_ns) for row in rows]
+        return TracePage(made, TraceChart("Time by category", "ms on the host", trace_bars.by_category(pieces, empty)))
     bars = trace_bars.tensor_core_bars(use, linked)
     return TracePage(made, TraceChart("Tensor cores", "ms of matrix products", bars, tip=f"{tip}."))
 
@@ -116,8 +131,9 @@ def operators(linked: Linked) -> TracePage:
     """Operators by name and shapes."""
     rows = operator_sums(linked, by_shape=True)
     own = sum(row.host_self_ns for row in rows)
+    by_shape = bool((linked.trace.shapes != 0).any())
     columns = [
-        text("Operator", [row.short for row in rows], width=220, stretch=True),
+        text("Operator", [row.short for row in rows], width=180, stretch=True),
         categories([row.category for row in rows]),
         counts("Calls", [row.calls for row in rows], width=67),
         numbers(
@@ -138,19 +154,19 @@ def operators(linked: Linked) -> TracePage:
             ),
             numbers("Device total ms", [row.device_total_ns for row in rows], scale=NS_PER_MS, width=137),
         ]
-    if (linked.trace.shapes != 0).any():
-        columns.append(text("Shapes", [row.shapes for row in rows], width=200))
+    if by_shape:
+        columns.insert(2, text("Shapes", [row.shapes for row in rows], width=150))
     if len(linked.nesting.modules) > 1:
-        columns.append(text("Module", [row.module for row in rows], width=170, tip="Where most of its time belongs"))
+        columns.append(_module([row.module for row in rows]))
     made = table(
         columns,
         [f"{row.name}\n{row.shapes}" for row in rows],
         swatches=[row.category for row in rows],
-        sort=5 if linked.has_device else 3,
+        sort=_column(columns, "Device self ms" if linked.has_device else "Self ms"),
         footer={
             0: many(len(rows), "operator"),
-            2: fmt.count(sum(row.calls for row in rows)),
-            3: fmt.number(own / NS_PER_MS),
+            _column(columns, "Calls"): fmt.count(sum(row.calls for row in rows)),
+            _column(columns, "Self ms"): fmt.number(own / NS_PER_MS),
         },
         empty="No operators were recorded (profiler activity CPU).",
     )
@@ -162,7 +178,7 @@ def operators(linked: Linked) -> TracePage:
         for row in rows
     ]
     source = "ms on the device" if on_device else "ms of their own on the host"
-    return TracePage(made, TraceChart("Operators by kind of work", source, trace_bars.by_category(pieces, made.empty)))
+    return TracePage(made, TraceChart("Operators by category", source, trace_bars.by_category(pieces, made.empty)))
 
 
 def modules(linked: Linked) -> TracePage:
@@ -194,18 +210,21 @@ def steps(linked: Linked) -> TracePage:
     """What each step's time went to."""
     rows = step_times(linked)
     used = [part for part in PARTS if any(row.parts_ns[part] for row in rows)]
+    busy = [numbers("Device busy ms", [row.device_busy_ns for row in rows], scale=NS_PER_MS, width=130)]
+    busy = busy if linked.has_device else []
     titles = [f"{PART_TITLES.get(part, part)} ms".capitalize() for part in used]
     columns = [
         text("Step", [row.name + ("" if row.finished else " (cut off)") for row in rows], width=180, stretch=True),
         numbers("Wall ms", [row.wall_ns for row in rows], scale=NS_PER_MS, strong=True, width=81),
-        numbers("Device busy ms", [row.device_busy_ns for row in rows], scale=NS_PER_MS, width=130),
+        *busy,
         *(
             numbers(title, [row.parts_ns[part] for row in rows], scale=NS_PER_MS, width=7 * len(title) + 28)
             for part, title in zip(used, titles, strict=True)
         ),
     ]
     keys = [f"{row.start_ns}\n{row.start_ns + row.wall_ns}" for row in rows]
-    sums = [sum(row.wall_ns for row in rows), sum(row.device_busy_ns for row in rows)]
+    sums = [sum(row.wall_ns for row in rows)]
+    sums += [sum(row.device_busy_ns for row in rows)] if busy else []
     sums += [sum(row.parts_ns[part] for row in rows) for part in used]
     footer = {0: many(len(rows), "step") if linked.windows.marked else "no steps are marked"}
     footer |= {place + 1: fmt.number(ns / NS_PER_MS) for place, ns in enumerate(sums)}

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gptscope.app.viewmodels.charts.trace_columns import DELAY
 from gptscope.app.viewmodels.charts.trace_plots import MOMENT
 from gptscope.app.viewmodels.timeline_model import Timeline
-from gptscope.profiling.trace.analysis import Linked, idle_gaps, launch_delays
+from gptscope.profiling.trace.analysis import Linked, idle_gaps, launch_delays, step_times
 from gptscope.profiling.trace.analysis.communication import collective_name
 from gptscope.profiling.trace.categories import CATEGORIES
 from gptscope.profiling.trace.grouping import group_by
@@ -25,6 +25,8 @@ class Target:
 
 def target_of(timeline: Timeline, table: str, key: str) -> Target | None:
     """Where a table's row is on the timeline: its longest call, its step, its longest gap; None for nowhere."""
+    if table == "difference":
+        return _compared(timeline, *key.split("\n", maxsplit=2))
     if table == "steps":
         low, high = (float(part) - timeline.origin_ns for part in key.split("\n"))
         return Target(range=(low, high))
@@ -36,6 +38,22 @@ def target_of(timeline: Timeline, table: str, key: str) -> Target | None:
     if not rows.size:
         return None
     return Target(row=int(rows[np.argmax(timeline.trace.duration_ns[rows])]))
+
+
+def _compared(timeline: Timeline, level: str, _number: str, name: str) -> Target | None:
+    """Where something of a comparison is in the first trace; None when only the second one has it."""
+    if level == "step":
+        place = int(name.rpartition(" ")[2]) - 1
+        steps = step_times(timeline.linked)
+        if place >= len(steps):
+            return None
+        low = float(steps[place].start_ns - timeline.origin_ns)
+        return Target(range=(low, low + steps[place].wall_ns))
+    tabs = {"kernel": "any kernel", "category": "categories", "operator": "operators", "module": "modules"}
+    if level == "category" and name not in CATEGORIES:
+        return None
+    rows = _rows(timeline, tabs[level], name)
+    return Target(row=int(rows[np.argmax(timeline.trace.duration_ns[rows])])) if rows.size else None
 
 
 def _around(timeline: Timeline, moment_ns: int) -> Target:
@@ -62,6 +80,8 @@ def _rows(timeline: Timeline, table: str, key: str) -> npt.NDArray[np.int64]:
     named = trace.named_so(name.__eq__)
     if table == "launches" and key.startswith(DELAY):
         return _delayed(linked, key)
+    if table == "any kernel":
+        return _of(linked.entries.row, named[linked.entries.row])
     if table in {"launches", "graphs"}:
         return _of(linked.launch, (linked.launch >= 0) & named[linked.launch])
     if table == "devices":

@@ -121,7 +121,7 @@ class BarsCanvas(Painted):
             gap = 1.0 if wide >= 3 else 0.0
             one = QRectF(x, box.top(), max(wide - gap, 0.6), box.height())
             paint_look(painter, theme, one, part.look)
-            if part.key == self.chosen_key:
+            if self.chosen_key and part.key == self.chosen_key:
                 outlined.append((one, 2.0))
             elif hit is not None and hit[1] is part:
                 outlined.append((one, 1.0))

@@ -1,5 +1,6 @@
 """The Difference tab of Trace: the opened trace beside another one, by kernel, category, operator, module or step."""
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gptscope.app.gui.tables.table_view import TableView
@@ -15,7 +16,9 @@ _NOTHING = Table(columns=(), rows=0, empty="Choose “Compare with another trace
 
 
 class TraceDiffPage(QWidget):
-    """A choice of levels over one table."""
+    """A choice of levels over one table. `shown`: another table is shown."""
+
+    shown = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -54,7 +57,12 @@ class TraceDiffPage(QWidget):
         set_text(self.about, "")
         self._show()
 
+    def comparing(self) -> bool:
+        """Whether there is anything to compare."""
+        return bool(self._tables)
+
     def _show(self) -> None:
         value = self.levels.value()
         shown = next((table for level, table in self._tables.items() if level == value), _NOTHING)
         self.table.show_table(shown)
+        self.shown.emit()

@@ -16,6 +16,7 @@ from gptscope.app.gui.views.trace_diff import TraceDiffPage
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.app.gui.widgets.folding_tabs import FoldingTabs
 from gptscope.app.viewmodels.tables import Table
+from gptscope.app.viewmodels.trace_diff import changes
 from gptscope.app.viewmodels.trace_page import TraceChart, TracePage
 from gptscope.app.viewmodels.trace_tables import TABLES
 from gptscope.profiling.trace.analysis.diff import Level
@@ -49,6 +50,7 @@ class TraceTables(QWidget):
         for key in self.keys:
             if key == DIFFERENCE:
                 self.views[key] = self.difference.table
+                self.difference.table.chosen.connect(lambda row: self._on_row(DIFFERENCE, row))
                 self.stack.addWidget(self.difference)
                 continue
             view = self.views[key] = TableView(theme, _title(key))
@@ -62,6 +64,7 @@ class TraceTables(QWidget):
             self.stack.addWidget(page)
         self.chart = TraceChartPanel(theme, icons, export)
         self.chart.clicked.connect(self._on_chart)
+        self.difference.shown.connect(self._on_difference)
         column.addWidget(self._make_halves(), 1)
         self.tabs.chosen.connect(self._on_tab)
         self.filter.textChanged.connect(lambda words: self.front().columns.set_filter(words))
@@ -180,6 +183,12 @@ class TraceTables(QWidget):
         """A part of the chart is a row of the table; what is no row still leads to the timeline."""
         self.front().choose(key)
         self._on_row(self.front_key(), key)
+
+    def _on_difference(self) -> None:
+        self._charts.pop(DIFFERENCE, None)
+        if self.difference.comparing():
+            self._charts[DIFFERENCE] = changes(self.difference.table.columns.table)
+        self._show_chart()
 
     def _show_chart(self) -> None:
         shown = self._charts.get(self.front_key())

@@ -73,7 +73,9 @@ def tensor_core_bars(use: dict[str, TensorCoreUse], linked: Linked) -> BarChart:
         if not one.eligible_ns:
             continue
         shares = ((one.used_ns, category, "on tensor cores"), (one.unused_ns, f"{category}:faint", "not on them"))
-        text = f"{fmt.percent(one.used_share, 'kernel names do not tell')}"
+        text = "n/a: names do not tell" if one.used_share is None else fmt.percent(one.used_ns / one.eligible_ns)
+        if one.unknown_ns and one.used_share is not None:
+            text += f", {fmt.percent(one.unknown_ns / one.eligible_ns)} not told"
         rows.append(
             _stacked(category_title(category), category, text, (*shares, (one.unknown_ns, "hollow", "cannot be told")))
         )

@@ -1,5 +1,6 @@
 """Columns beside the tables of a trace: steps by what their time went to, launches by how long the device waited."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -77,7 +78,7 @@ def delay_columns(linked: Linked) -> ColumnChart:
     ticks = tuple((place - 0.5, texts[place]) for place in range(0, len(texts), every))
     return ColumnChart(
         x_axis=Axis(low=-0.5, high=len(counts) - 0.5, ticks=ticks, title="delay"),
-        y_axis=linear_axis(0, float(counts.max()), title="launches"),
+        y_axis=_whole(linear_axis(0, float(counts.max()), title="launches")),
         keys=tuple(
             f"{DELAY}\n{low}\n{high}" for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         ),
@@ -94,6 +95,12 @@ def _edges(low: float, high: float) -> np.ndarray:
     begin = max(int(np.searchsorted(steps, low, side="right")) - 1, 0)
     end = int(np.searchsorted(steps, high, side="right"))
     return steps[begin : end + 1]
+
+
+def _whole(axis: Axis) -> Axis:
+    """There are no half launches."""
+    ticks = tuple((value, fmt.count(round(value))) for value, _ in axis.ticks if value == round(value))
+    return dataclasses.replace(axis, ticks=ticks)
 
 
 def _round_time(ns: float) -> str:

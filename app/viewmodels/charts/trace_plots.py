@@ -18,7 +18,7 @@ MOMENT = "moment"
 """A key that begins so means a moment, in nanoseconds of the file's clock."""
 _NS_PER_MS = 1e6
 _MOST_POINTS = 400
-_ROOFS = (("bf16_tflops", "BF16, tensor cores"), ("fp16_tflops", "FP16, tensor cores"))
+_ROOFS = (("bf16_tflops", "BF16 tensor cores"), ("fp16_tflops", "FP16 tensor cores"))
 
 
 def shown_peaks(devices: Sequence[DeviceUse]) -> PublishedPeaks | None:
@@ -50,8 +50,8 @@ def roofline(linked: Linked, kernels: Sequence[KernelSums], devices: Sequence[De
     xs = [dot.x for dot in dots] + [float(v) for line in lines for v in line.x]
     ys = [dot.y for dot in dots] + [float(v) for line in lines for v in line.y]
     return ChartData(
-        x_axis=log_axis(min(xs), max(xs) * 1.01, unit="FLOP/B", title="FLOPs per byte"),
-        y_axis=log_axis(min(ys), max(ys) * 1.01, title="GFLOP/s"),
+        x_axis=log_axis(min(xs), max(xs), unit="FLOP/B", title="FLOPs per byte"),
+        y_axis=log_axis(min(ys), max(ys) * (3 if lines else 1.01), title="GFLOP/s"),
         lines=lines,
         points=dots,
         summary=f"Kernels by FLOPs per byte and FLOP/s, modelled from their shapes: {fmt.count(len(dots))}.",
@@ -73,18 +73,19 @@ def _roofs(dots: Sequence[Point], peaks: PublishedPeaks | None) -> tuple[Line, .
         return ()
     low = min(min(dot.x for dot in dots) / 2, 1.0)
     tops = [(peaks.figures[key], name) for key, name in _ROOFS if key in peaks.figures][:1]
-    tops += [(peaks.figures["fp32_tflops"], "FP32, no tensor cores")] if "fp32_tflops" in peaks.figures else []
+    tops += [(peaks.figures["fp32_tflops"], "FP32")] if "fp32_tflops" in peaks.figures else []
     if not tops:
         x = floats([low, max(max(dot.x for dot in dots) * 2, 1.0)])
         return (Line(name="memory", x=x, y=x * memory, role="peak", end_label=f"{fmt.number(memory)} GB/s"),)
     lines = []
     high = max(max(dot.x for dot in dots) * 2, 4e3 * tops[0][0] / memory)
+    high = 10.0 ** math.ceil(math.log10(high))  # names stand at the right end, away from most dots
     for number, (tflops, name) in enumerate(tops):
         ridge = 1e3 * tflops / memory
         x = floats([low, ridge, high]) if number == 0 else floats([ridge, high])
         y = floats([low * memory, 1e3 * tflops, 1e3 * tflops]) if number == 0 else floats([1e3 * tflops] * 2)
         note = f"slope: {fmt.number(memory)} GB/s" if number == 0 else ""
-        label = f"{fmt.number(tflops)} TFLOP/s {name}"
+        label = f"{name} {fmt.number(tflops)} TFLOP/s"
         lines.append(Line(name=name, x=x, y=y, role="peak", end_label=label, end_note=note))
     return tuple(lines)
 

@@ -16,7 +16,7 @@ from PySide6.QtGui import QDropEvent, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
-from tests_app_traces import LAYERS, STEPS, write_trace
+from tests_app_traces import KINDS, LAYERS, STEPS, write_trace
 
 from gptscope.app.gui.charts.bars_chart import BarsCanvas
 from gptscope.app.gui.charts.canvas import PlotCanvas
@@ -450,6 +450,14 @@ def test_two_traces_are_compared(window: MainWindow, view: TraceView, tmp_path: 
     table = view.tables.difference.table.columns.table
     ratios = table.columns[5].values
     assert np.allclose(np.asarray(ratios, float), 2.0, rtol=1e-3)
+    bars = view.tables.chart.canvas
+    assert isinstance(bars, BarsCanvas)
+    assert [row.name for row in bars.chart.rows] == list(table.columns[0].values)
+    assert {part.look for row in bars.chart.rows for part in row.parts} == {"bad"}
+    area = bars.area()
+    click(bars, area.left() + 2, area.top() + bars.shown_rows(area)[0] / 2)
+    assert view.tables.difference.table.chosen_key() == table.keys[0]
+    assert view.state.timeline.trace.name_of(view.state.row) == KINDS[3][2]  # type: ignore[union-attr]
     view.tables.difference.levels.choose("category")
     view.tables.difference.levels.chosen.emit("category")
     titles = view.tables.difference.table.columns.table.columns[0].values
