@@ -24,7 +24,7 @@ _BOMB_FREE_BYTES = 64 << 20
 _CHECKPOINT_BYTES = 16 << 20
 """Of text between two places from which it can be read again; each costs about 40 kB."""
 _DENSE_RATIO = 60
-_COLUMN_FREE_BYTES = 100 << 20
+_COLUMN_FREE_BYTES = 24 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,3 +175,11 @@ def test_very_deep_nesting_is_summed_in_time(write_trace: Callable[..., Path]):
     trace = open_trace(write_trace([event() for _ in range(50_000)]))
     (row,) = operator_sums(Linked.of(trace))
     assert (row.host_self_ns, row.host_total_ns) == (1_000, 1_000)
+
+
+def test_a_small_file_of_very_many_events_is_refused_before_they_fill_the_memory(tmp_path: Path):
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents":[' + b'{"ph":"X","ts":1,"dur":0,"name":"n"},' * 1_500_000))
+    assert path.stat().st_size < 300_000
+    with pytest.raises(TraceError, match="would fill the memory"):
+        open_trace(path)
