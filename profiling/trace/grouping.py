@@ -8,6 +8,7 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 _DENSE = 8
 """A code whose range is at most so many times its length is counted in a table instead of sorted."""
+_MOST_CODES = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +50,46 @@ class Groups:
 
 def group_by(*columns: npt.NDArray[np.signedinteger]) -> Groups:
     """Group entries that are equal in all columns."""
-    code = columns[0].astype(np.int64)
-    for column in columns[1:]:
-        low = int(column.min()) if column.size else 0
-        span = (int(column.max()) - low + 1) if column.size else 1
-        top = int(np.abs(code).max()) + 1 if code.size else 1
-        if top * span >= 2**62:
-            code = np.unique(code, return_inverse=True)[1]
-        code = code * span + (column.astype(np.int64) - low)
-    if not code.size:
+    if not columns[0].size:
         empty = np.empty(0, dtype=np.int64)
         return Groups(empty, empty)
-    low = int(code.min())
-    span = int(code.max()) - low + 1
+    code, span = _numbered(columns[0])
+    for column in columns[1:]:
+        part, own = _numbered(column)
+        if own == 1:
+            continue
+        if span * own >= _MOST_CODES:
+            (code, span), (part, own) = _dense(code), _dense(part)
+        code *= own
+        code += part
+        span *= own
+    if span > _DENSE * code.size + 1024:
+        low = int(code.min())
+        code -= low
+        span = int(code.max()) + 1
     if span > _DENSE * code.size + 1024:
         _, first, of = np.unique(code, return_index=True, return_inverse=True)
         return Groups(first, of)
-    shifted = code - low
     first_seen = np.full(span, -1, dtype=np.int64)
-    first_seen[shifted[::-1]] = np.arange(code.size - 1, -1, -1)
+    first_seen[code[::-1]] = np.arange(code.size - 1, -1, -1)
     used = np.flatnonzero(first_seen >= 0)
     number = np.zeros(span, dtype=np.int64)
     number[used] = np.arange(used.size)
-    return Groups(first_seen[used], number[shifted])
+    return Groups(first_seen[used], number[code])
+
+
+def _numbered(column: npt.NDArray[np.signedinteger]) -> tuple[Int64, int]:
+    """A new array with the numbers of a column from 0 up, and how many there may be."""
+    low, high = int(column.min()), int(column.max())
+    if high - low >= _MOST_CODES:
+        return _dense(column)
+    return np.subtract(column, low, dtype=np.int64), high - low + 1
+
+
+def _dense(column: npt.NDArray[np.signedinteger]) -> tuple[Int64, int]:
+    """The same without any number that does not occur, so that a product of two fits."""
+    numbers, of = np.unique(column, return_inverse=True)
+    return of.astype(np.int64), numbers.size
 
 
 def heaviest(groups: Groups, kind: npt.NDArray[np.signedinteger], weight: Int64) -> npt.NDArray[np.signedinteger]:

@@ -19,10 +19,12 @@ def union_ns(start_ns: Int64, end_ns: Int64) -> int:
 def merged(start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
     """The union as disjoint intervals in order of time; intervals of no length vanish."""
     long = end_ns > start_ns
-    order = np.argsort(start_ns[long], kind="stable")
-    start, end = start_ns[long][order], end_ns[long][order]
+    start, end = (start_ns, end_ns) if long.all() else (start_ns[long], end_ns[long])
     if not start.size:
         return start, end
+    if not (start[1:] >= start[:-1]).all():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     reached = np.maximum.accumulate(end)
     first = np.flatnonzero(np.concatenate(([True], start[1:] > reached[:-1])))
     return start[first], reached[np.append(first[1:] - 1, start.size - 1)]

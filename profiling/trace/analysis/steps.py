@@ -54,12 +54,16 @@ def step_times(linked: Linked) -> list[StepTimes]:
         data_loading_rows(linked),
         linked.covering_operators,
     )
-    so_far: Int64 = np.empty(0, dtype=np.int64)
+    union: tuple[Int64, Int64] = (start[:0], end[:0])
     covered = np.zeros(start.size, dtype=np.int64)
     parts: list[Int64] = []
     for rows in layers:
-        so_far = np.concatenate((so_far, rows))
-        now = Cover(trace.start_ns[so_far], trace.ends(so_far)).within(start, end)
+        cover = Cover(
+            np.concatenate((union[0], trace.start_ns[rows])),
+            np.concatenate((union[1], trace.ends(rows))),
+        )
+        union = cover.start_ns, cover.end_ns
+        now = cover.within(start, end)
         parts.append(now - covered)
         covered = now
     parts.append(end - start - covered)
