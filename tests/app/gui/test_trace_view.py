@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -353,22 +352,26 @@ def test_a_file_that_is_no_trace_is_refused_in_a_sentence(window: MainWindow, tm
     assert view.open_button.isEnabled()
 
 
-def waiting(view: TraceView, tmp_path: Path, qtbot: QtBot) -> "subprocess.Popen[bytes]":
-    """Open what nobody writes to, and wait until the opener reads it."""
-    pipe = tmp_path / "endless.json"
-    os.mkfifo(pipe)
-    view.open(pipe)
-    reader = view.loader
-    qtbot.waitUntil(lambda: reader._job is not None and reader._job.process is not None, timeout=10_000)
-    process = reader._job.process  # type: ignore[union-attr]
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Openers that never say anything."""
+    command = (sys.executable, "-c", "import time; time.sleep(600)")
+    monkeypatch.setattr("gptscope.app.gui.views.trace_loading.OPENER", command)
+
+
+def opener_of(view: TraceView, qtbot: QtBot) -> "subprocess.Popen[bytes]":
+    loader = view.loader
+    qtbot.waitUntil(lambda: loader._job is not None and loader._job.process is not None, timeout=10_000)
+    process = loader._job.process  # type: ignore[union-attr]
     assert process is not None
     return process
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
-def test_cancel_gives_up_and_keeps_what_was_shown(view: TraceView, tmp_path: Path, qtbot: QtBot) -> None:
+@pytest.mark.usefixtures("view", "endless")
+def test_cancel_gives_up_and_keeps_what_was_shown(view: TraceView, file: Path, qtbot: QtBot) -> None:
     shown = view.trace
-    process = waiting(view, tmp_path, qtbot)
+    view.open(file)
+    process = opener_of(view, qtbot)
     with qtbot.waitSignal(view.loader.stopped, timeout=10_000):
         view.header.cancel.click()
     assert process.returncode is not None
@@ -376,13 +379,15 @@ def test_cancel_gives_up_and_keeps_what_was_shown(view: TraceView, tmp_path: Pat
     assert not view.header.cancel.isVisibleTo(view)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
 def test_a_crash_while_reading_is_told_and_the_next_trace_opens(
-    view: TraceView, file: Path, tmp_path: Path, qtbot: QtBot
+    view: TraceView, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = waiting(view, tmp_path, qtbot)
-    with qtbot.waitSignal(view.loader.failed, timeout=10_000) as failed:
-        process.send_signal(signal.SIGSEGV)
+    with monkeypatch.context() as patched:
+        command = (sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+        patched.setattr("gptscope.app.gui.views.trace_loading.OPENER", command)
+        with qtbot.waitSignal(view.loader.failed, timeout=10_000) as failed:
+            view.open(file)
     assert failed.args is not None
     assert "The process that read the trace was ended by signal 11 (SIGSEGV" in failed.args[0]
     with qtbot.waitSignal(view.loader.finished, timeout=30_000):
