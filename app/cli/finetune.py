@@ -35,7 +35,17 @@ class FineTuneCommand:
             help="qat: all layers train; targeted: only the --layers most sensitive ones (default: qat)",
         )
         parser.add_argument(
-            "--recipe", default="int8-static", metavar="P", help="what to train for (default: int8-static)"
+            "--recipe",
+            metavar="P",
+            help="what to train for (default: int8-static; after a pruning fp32, which rounds nothing)",
+        )
+        parser.add_argument("--pruning", default="none", metavar="P", help="what to prune before (default: none)")
+        parser.add_argument(
+            "--pruning-option",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="a setting of the pruning, such as mlp=0.5; may be repeated",
         )
         parser.add_argument(
             "--option",
@@ -82,7 +92,11 @@ def request_from(args: argparse.Namespace) -> "FineTune":
     """
     from gptscope.profiling.records import FineTune
 
-    recipe = args.recipe.lower()
+    pruning = args.pruning.lower()
+    if args.pruning_option and pruning == "none":
+        raise UsageError("--pruning-option is a setting of the pruning, but --pruning is none. Give --pruning too.")
+    recipe = (args.recipe or ("int8-static" if pruning == "none" else "fp32")).lower()
+    of_pruning = [f"{pruning}.{option}" for option in args.pruning_option]
     given = [f"{recipe}.{option}" for option in args.option]
     try:
         return FineTune(
@@ -91,6 +105,8 @@ def request_from(args: argparse.Namespace) -> "FineTune":
             mode=args.mode,
             recipe=recipe,
             options=parse_options(given, "--option").get(recipe, {}),
+            pruning=pruning,
+            pruning_options=parse_options(of_pruning, "--pruning-option").get(pruning, {}),
             steps=args.steps,
             lr=args.lr,
             layers=args.layers,
@@ -116,7 +132,7 @@ def print_report(out: "Console", found: "FineTuned") -> None:
     what = "distance to the original (KL, nats)" if asked.goal == "original" else "loss (nats)"
     out.pairs(
         (
-            ("Trained", f"{asked.model} for {asked.recipe}, {len(found.losses)} steps in {duration(found.seconds)}"),
+            ("Trained", f"{asked.model} for {_aim(asked)}, {len(found.losses)} steps in {duration(found.seconds)}"),
             ("On", f"{found.text}, {asked.batch} pieces of {asked.context} tokens per step"),
             ("Layers", _layers(found)),
             ("Loss", f"{what}: {number(first)} in the first {ends} steps, {number(last)} in the last"),
@@ -127,9 +143,14 @@ def print_report(out: "Console", found: "FineTuned") -> None:
         ("not quantized", perplexity_text(found.original), perplexity_text(found.after)),
         (asked.recipe, perplexity_text(found.quantized_before), perplexity_text(found.quantized_after)),
     )
+    if asked.pruning != "none":
+        rows = (
+            ("as it was", perplexity_text(found.original), "n/a: trained pruned"),
+            (_aim(asked), perplexity_text(found.quantized_before), perplexity_text(found.quantized_after)),
+        )
     columns = (Column("perplexity", "left"), Column("before", "right"), Column("after", "right"))
     out.table(columns, rows, f"On {count(found.tokens)} tokens of evaluation text")
-    out.line(f"{asked.recipe}: {_verdict(found)}", "good" if _better(found) else "warn")
+    out.line(f"{_aim(asked)}: {_verdict(found)}", "good" if _better(found) else "warn")
     out.line(f'Saved in {found.folder}. Use it with --model, or in compare with "model={asked.folder}".')
 
 
@@ -142,6 +163,13 @@ def perplexity_text(score: "TextScore") -> str:
     return (
         f"{number(score.perplexity)} ± {number(score.error)}" if score.error is not None else number(score.perplexity)
     )
+
+
+def _aim(asked: "FineTune") -> str:
+    """`int8-static`, `structured`, `structured with int8-static`."""
+    if asked.pruning == "none":
+        return asked.recipe
+    return asked.pruning if asked.recipe == "fp32" else f"{asked.pruning} with {asked.recipe}"
 
 
 def _layers(found: "FineTuned") -> str:

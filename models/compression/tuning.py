@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gptscope.models.calibration import CalibrationText
 from gptscope.models.compression.fake_quant import fake_quantized
+from gptscope.models.compression.recovery import Masks, keep_zeros, zero_masks
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext, LeverError
 from gptscope.models.precision import RECIPES
@@ -102,15 +103,21 @@ class Tuner:
 
     Args:
         model: Unquantized, in FP32; trained in place.
-        narrow: Its layers in the recipe's format, from before the training.
+        narrow: Its layers in the recipe's format, from before the training; None: it trains as it is.
         tuning: What and how.
         autocast: Products in BF16, where the machine has instructions for it.
+        original: The model before it was pruned; None: it is the one that is trained.
     """
 
-    def __init__(self, model: GPT, narrow: Narrow, tuning: Tuning, *, autocast: bool) -> None:
+    def __init__(
+        self, model: GPT, narrow: Narrow | None, tuning: Tuning, *, autocast: bool, original: GPT | None = None
+    ) -> None:
         self._model, self._narrow, self._tuning = model, narrow, tuning
         self._autocast = autocast
-        self._teacher = copy.deepcopy(model).requires_grad_(requires_grad=False) if tuning.goal == "original" else None
+        self._masks: Masks = () if original is None else zero_masks(original, model)
+        self._teacher: GPT | None = None
+        if tuning.goal == "original":
+            self._teacher = (original or copy.deepcopy(model)).requires_grad_(requires_grad=False)
 
     def run(self, batches: Iterator[Tensor]) -> Iterator[float]:
         """Train one step per batch `[B, L]`; give each step's loss before its update. Close it to stop early."""
@@ -126,6 +133,7 @@ class Tuner:
                     loss.backward()
                     torch.nn.utils.clip_grad_norm_(trained, _CLIP_NORM)
                     optimizer.step()
+                    keep_zeros(self._masks)
                     schedule.step()
                     yield float(loss.detach())
         finally:
@@ -156,6 +164,8 @@ class Tuner:
 
     def _narrowed(self) -> AbstractContextManager[None]:
         narrow = self._narrow
+        if narrow is None:
+            return nullcontext()
         if isinstance(narrow.recipe, EmulatedRecipe):
             return _emulated(self._model, narrow.recipe, narrow.context)
         dtype = torch.bfloat16 if self._autocast else torch.float32

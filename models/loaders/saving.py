@@ -17,7 +17,7 @@ from gptscope.models.loaders.base import ModelError, Tokenizer, no_progress
 from gptscope.models.loaders.config_writing import config_fields, shape_fields
 from gptscope.models.loaders.families import FAMILIES, find_family, read_config
 from gptscope.models.loaders.registry import find_source
-from gptscope.models.loaders.settings import Settings
+from gptscope.models.loaders.settings import Settings, read_json
 from gptscope.models.loaders.tokenizer import WrappedTokenizer
 from gptscope.models.loaders.weights import Stored, whole
 
@@ -49,6 +49,17 @@ def check_source(source: str) -> None:
     description = find_source(source).describe(source)
     if description.source not in _FOLDERS:
         config_fields(description.config, ())
+
+
+def check_shape(source: str, config: GPTConfig) -> None:
+    """Refuse a pruned shape that the format cannot say, before any time is spent.
+
+    Raises:
+        ModelError: See `save_folder`.
+    """
+    origin = _origin(source)
+    fields = config_fields(config, ()) if origin is None else read_json(origin / "config.json")
+    _shaped(fields, config)
 
 
 def check_target(folder: Path) -> None:
@@ -140,22 +151,27 @@ def _say_fp32(config: Path) -> None:
 
 
 def _say_shape(path: Path, config: GPTConfig) -> None:
-    """Write heads and widths of a pruned model into the config of the model that it was.
+    """Write heads and widths of a pruned model into the config of the model that it was."""
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(_shaped(fields, config), indent=2) + "\n", encoding="utf-8")
+
+
+def _shaped(fields: dict[str, Any], config: GPTConfig) -> dict[str, Any]:
+    """The fields with this shape.
 
     Raises:
-        ModelError: The family's config has no field for such a shape.
+        ModelError: The family's config has no field for it.
     """
-    fields = json.loads(path.read_text(encoding="utf-8"))
     if _says(fields, config):
-        return
-    fields |= shape_fields(config)
+        return fields
+    fields = {**fields, **shape_fields(config)}
     if not _says(fields, config):
         raise ModelError(
             f"A {config.family} config.json cannot say that layers of width {config.d_model} have {config.n_head} "
             f"heads of {config.d_head}: transformers divides the width by the heads. Prune only MLP channels of this "
             "model (structured.heads=0)."
         )
-    path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    return fields
 
 
 def _says(fields: Mapping[str, Any], config: GPTConfig) -> bool:

@@ -37,7 +37,8 @@ class LayerError:
 
 
 @contextmanager
-def _replaced(model: GPT, layers: Mapping[str, nn.Module]) -> Iterator[None]:
+def replaced(model: GPT, layers: Mapping[str, nn.Module]) -> Iterator[None]:
+    """Inside, these modules stand at these paths; afterwards the model is as before."""
     before = {path: model.get_submodule(path) for path in layers}
     try:
         for path, layer in layers.items():
@@ -74,7 +75,7 @@ def layer_errors(
             quantized = make(path, linear)
             block = int(path.split(".")[1]) if path.startswith("blocks.") else model.config.n_layer
             seen: dict[str, Tensor] = {}
-            with _replaced(model, {path: quantized}), watching(model, [path], seen.__setitem__):
+            with replaced(model, {path: quantized}), watching(model, [path], seen.__setitem__):
                 changed = walk.log_probabilities(block)
             kl = float((reference.exp() * (reference - changed)).sum(-1).mean())
             found.append(LayerError(path, textbook_names(path), kl, _sqnr_db(linear, quantized, seen[path])))

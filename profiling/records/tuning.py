@@ -38,7 +38,8 @@ class FineTune(Message, frozen=True):
     """Train a model for a recipe and save it; answer with `Progress`…, `FineTuned` or `Failure`.
 
     `qat` trains all linear layers, `targeted` only the `layers` ones whose quantization changes the prediction most.
-    Both see the recipe's rounding in every forward pass (fake quantization with straight-through gradients).
+    Both see the recipe's rounding in every forward pass (fake quantization with straight-through gradients). After a
+    `pruning` the recipe may be `fp32`; then `targeted` means the parts whose pruning changes the prediction most.
     """
 
     model: str
@@ -48,11 +49,14 @@ class FineTune(Message, frozen=True):
     recipe: str = "int8-static"
     options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
     """Of the recipe."""
+    pruning: str = "none"
+    """Done before training; what it removed stays removed."""
+    pruning_options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
     steps: int = 200
     lr: float = 2e-5
     layers: int = 3
     goal: Literal["original", "text"] = "original"
-    """What is learnt: to predict as the unquantized model did, or the text itself."""
+    """What is learnt: to predict as the unquantized and unpruned model did, or the text itself."""
     text: str | None = None
     """A text file on the machine that trains; None: the text that comes with gptscope."""
     batch: int = 8
@@ -93,8 +97,9 @@ class FineTuned(Message, frozen=True):
     tokens: int
     """Of the evaluation text that the scores are about."""
     original: TextScore
-    """The model as it was, not quantized."""
+    """The model as it was, neither quantized nor pruned."""
     quantized_before: TextScore
+    """With the recipe and the pruning, before training."""
     quantized_after: TextScore
     after: TextScore
     """The trained model, not quantized."""

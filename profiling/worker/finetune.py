@@ -14,11 +14,12 @@ from torch import Tensor
 from gptscope.assets.bundled import calibration_text as bundled_training_text
 from gptscope.assets.bundled import evaluation_text
 from gptscope.models.calibration import CalibrationProgress, CalibrationText
+from gptscope.models.compression.recovery import most_hurt
 from gptscope.models.compression.tuning import Tuner, Tuning, choose_trained, most_sensitive, narrow_layers
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext
 from gptscope.models.loaders import LoadedModel, Tokenizer, describe_model, load_model
-from gptscope.models.loaders.saving import check_source, check_target, save_folder
+from gptscope.models.loaders.saving import check_shape, check_source, check_target, save_folder
 from gptscope.models.precision import RECIPES
 from gptscope.models.prepare import prepare
 from gptscope.profiling.experiment import Variant
@@ -72,20 +73,28 @@ def finetune(command: FineTune, output: Output) -> FineTuned:
     text, text_name = _training_text(job)
     model = job.loaded.model
     original = _nll(job, model, "fp32", "the original model")
-    quantized_before = _nll(job, model, command.recipe, f"{command.recipe} before training")
+    unpruned = None
+    if command.pruning != "none":
+        unpruned, model = model, _pruned(job)
+        check_shape(command.model, model.config)
+    aim = " with ".join(one for one in (command.pruning, command.recipe) if one != "none")
+    quantized_before = _nll(job, model, command.recipe, f"{aim} before training")
     tuning = Tuning(mode=command.mode, goal=command.goal, steps=command.steps, lr=command.lr, layers=command.layers)
-    narrow = narrow_layers(model, job.context, job.calibration)
+    exact = command.recipe == "fp32" and unpruned is not None
+    narrow = None if exact else narrow_layers(model, job.context, job.calibration)
     sensitive: list[str] = []
-    if command.mode == "targeted":
+    if command.mode == "targeted" and narrow is not None:
         sensitive = most_sensitive(model, narrow, _ranking_text(job, text), command.layers, _ranking(output))
+    elif command.mode == "targeted" and unpruned is not None:
+        sensitive = most_hurt(unpruned, model, _ranking_text(job, text), command.layers, _ranking(output))
     trained = choose_trained(model, tuning, sensitive)
     native = bool(_NATIVE_BF16 & job.context.machine.cpu_features)
-    tuner = Tuner(model, narrow, tuning, autocast=native)
+    tuner = Tuner(model, narrow, tuning, autocast=native, original=unpruned)
     begun_s = time.monotonic()
     losses = _train(tuner, _batches(text, command), command.steps, output)
     seconds = time.monotonic() - begun_s
     after = _nll(job, model, "fp32", "the trained model")
-    quantized_after = _nll(job, model, command.recipe, f"{command.recipe} after training")
+    quantized_after = after if exact else _nll(job, model, command.recipe, f"{aim} after training")
     output.progress("load", 0, 0, note=f"saving {folder}")
     save_folder(model, job.tokenizer, command.model, folder)
     check_saved(model, folder)
@@ -114,7 +123,12 @@ def _load(command: FineTune, output: Output) -> _Job:
         workload="prefill",
         precision=command.recipe,
         kv_cache="none",
-        options={command.recipe: command.options} if command.options else {},
+        pruning=command.pruning,
+        options={
+            name: given
+            for name, given in ((command.recipe, command.options), (command.pruning, command.pruning_options))
+            if given
+        },
     )
     check_levers(context)
     needed, free = described.config.parameter_count * _BYTES_PER_PARAMETER, facts.memory_available_bytes()
@@ -133,6 +147,12 @@ def _load(command: FineTune, output: Output) -> _Job:
     ids = torch.tensor(loaded.tokenizer.encode(evaluation_text().read_text(encoding="utf-8")), dtype=torch.long)
     windows = split_windows(ids, min(WINDOW_TOKENS, loaded.model.config.context_length), MOST_WINDOWS)
     return _Job(command, loaded, loaded.tokenizer, context, calibration, output, windows)
+
+
+def _pruned(job: _Job) -> GPT:
+    """A pruned copy of the model."""
+    context = replace(job.context, precision="fp32")
+    return prepare(copy.deepcopy(job.loaded.model), context, torch.device("cpu")).model
 
 
 def _training_text(job: _Job) -> tuple[Tensor, str]:
@@ -196,7 +216,7 @@ def _nll(job: _Job, model: GPT, precision: str, note: str) -> list[npt.NDArray[n
     """Nats of each token of each evaluation window, by a copy of the model in this precision."""
     count = len(job.windows)
     job.output.progress("evaluate", 0, count, "windows", note)
-    context = replace(job.context, precision=precision)
+    context = replace(job.context, precision=precision, pruning="none", config=model.config)
     calibration = job.calibration if precision == job.command.recipe else None
     prepared = prepare(copy.deepcopy(model), context, torch.device("cpu"), calibration)
     found = []

@@ -50,6 +50,11 @@ def test_the_request_holds_everything_with_absolute_paths(tmp_path: Path, monkey
         text=str(tmp_path / "a.txt"), batch=2, context=64, seed=7, threads=1,
     )  # fmt: skip
     assert parsed("--out", "x").options == {}
+    assert (parsed("--out", "x").recipe, parsed("--out", "x").pruning) == ("int8-static", "none")
+    pruned = parsed("--out", "x", "--pruning", "Structured", "--pruning-option", "mlp=0.5")
+    assert (pruned.recipe, pruned.pruning, pruned.pruning_options) == ("fp32", "structured", {"mlp": "0.5"})
+    with pytest.raises(UsageError, match="Give --pruning too"):
+        parsed("--out", "x", "--pruning-option", "mlp=0.5")
 
 
 @pytest.mark.parametrize(

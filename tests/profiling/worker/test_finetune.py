@@ -104,6 +104,20 @@ def test_targeted_training_leaves_every_other_weight_as_it_was(model_folder: Pat
     }
 
 
+def test_a_pruned_model_is_trained_and_saved_smaller(model_folder: Path, tmp_path: Path, kit) -> None:
+    pruning = {"pruning": "structured", "pruning_options": {"heads": 0.5, "mlp": 0.3}}
+    asked = request(model_folder, tmp_path / "tuned", recipe="fp32", options={}, mode="targeted", layers=1, **pruning)
+    found = finetune(asked, kit.collected())
+    assert all(path.startswith("blocks.") for path in found.trained)
+    assert len({path.split(".")[1] for path in found.trained}) == 1
+    assert found.quantized_before.perplexity != found.original.perplexity
+    assert found.quantized_after == found.after
+    saved = load_model(str(tmp_path / "tuned")).model
+    assert (saved.config.n_head, saved.config.n_kv_head, saved.config.d_ff) == (2, 1, 48)
+    both = finetune(request(model_folder, tmp_path / "both", **pruning), kit.collected())
+    assert both.quantized_after != both.after, "INT8 after the pruning"
+
+
 def test_the_same_request_gives_the_same_model(model_folder: Path, tmp_path: Path, kit) -> None:
     for name in ("one", "two"):
         finetune(request(model_folder, tmp_path / name, recipe="fp8-current", options={}), kit.collected())
