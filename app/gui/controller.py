@@ -1,39 +1,26 @@
-"""What the window does: asks the engine, feeds records to view-models and library, remembers model and baseline."""
+"""What the window does with runs: starts them, feeds their records to view-models and library, pins baselines."""
 
 import logging
 import time
 import uuid
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 
+from gptscope.app.gui.asking import Asking
 from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings
 from gptscope.app.viewmodels.progress_text import PHASE_SENTENCES, starting_sentence
-from gptscope.app.viewmodels.setup import SetupState, title_of
+from gptscope.app.viewmodels.setup import title_of
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
-    AskCapabilities,
-    Calibrate,
-    Calibrated,
     Cancel,
-    Capabilities,
     ExperimentFinished,
     ExperimentStarted,
     Failure,
-    FetchModel,
-    FineTune,
-    FineTuned,
     InspectModel,
-    MeasurePeaks,
     Message,
-    ModelFetched,
-    ModelInfo,
-    ModelInspected,
     Notice,
-    Peaks,
-    Progress,
     RunFinished,
     TraceChunk,
 )
@@ -45,56 +32,33 @@ if TYPE_CHECKING:
     from gptscope.app.viewmodels.run_view import RunView
 
 logger = logging.getLogger(__name__)
-Level = Literal["info", "warning", "error"]
 _WRITTEN_MS, _WRITTEN_TRIES = 250, 20
 """How often and how many times to look whether the recorder, a thread of its own, has written a run's end."""
 DEMO_WORKLOAD = Workload(kind="decode", context=128, new_tokens=96, steps=6)
 DEMO_VARIANTS = (Variant(name="FP32 plain"), Variant(precision="bf16", fusions=("all",), kv_cache="static"))
 
 
-class Controller(QObject):
+class Controller(Asking):
     """State of the window that outlives its views. Views read it and listen to its signals."""
 
-    capabilities_changed = Signal()
-    model_changed = Signal()
-    setup_changed = Signal()
-    peaks_changed = Signal()
     experiment_opened = Signal()  # another experiment is shown
     running_changed = Signal()
     baseline_changed = Signal()
-    told = Signal(str, str)  # sentence, level: for the status bar
     failed = Signal(object)  # Failure
-    fetch_changed = Signal(object)  # Progress, or None when it ended
-    work_changed = Signal(object)  # of fine-tuning or calibrating: Progress, then the answer or a Failure
 
     def __init__(self, session: Session, settings: Settings) -> None:
-        super().__init__()
-        self.session, self.settings = session, settings
-        self.setup = SetupState()
-        self.capabilities: Capabilities | None = None
-        self.model: ModelInfo | None = None
-        self.model_problem = ""
-        self.fetch_problem = ""
-        self.peaks: Peaks | None = None
+        super().__init__(session)
+        self.settings = settings
         self.experiment: ExperimentView | None = None
         self.baseline: RunView | None = None
         self.clock: PhaseClock | None = None
-        self.running = False
         self.stopping = False
         self.library: LibraryAccess | None = None
         self._open_runs: set[str] = set()
-        self._waiting: dict[str, Message] = {}
-        self._busy_with: str = ""
         session.record.connect(self._on_record)
         session.ended.connect(self._on_ended)
 
     # ---------------------------------------------------------------------------------------------- life
-
-    def begin(self) -> None:
-        """Start the engine and ask what this machine and the chosen model are."""
-        self.session.start()
-        self._ask("capabilities", AskCapabilities())
-        self.inspect(self.setup.model)
 
     def use_library(self, library: "LibraryAccess") -> None:
         """Take a library and bring the pinned baseline back from it."""
@@ -113,66 +77,6 @@ class Controller(QObject):
         if self.library is not None:
             self.library.close()
 
-    # ---------------------------------------------------------------------------------------------- asking
-
-    def _ask(self, key: str, command: Message) -> None:
-        """Send a question, or keep the newest of its kind until the engine is free."""
-        if self.running or self._busy_with:
-            self._waiting[key] = command
-            return
-        self._busy_with = key
-        self.session.send(command)
-
-    def _free(self) -> None:
-        self._busy_with = ""
-        if self._waiting and not self.running:
-            key = next(iter(self._waiting))
-            self._ask(key, self._waiting.pop(key))
-
-    def inspect(self, source: str) -> None:
-        """Choose a model; its facts arrive later."""
-        self.setup.model = source
-        self.model, self.model_problem, self.fetch_problem = None, "", ""
-        self.model_changed.emit()
-        self.setup_changed.emit()
-        self._ask("inspect", InspectModel(model=source))
-
-    def fetch(self, source: str) -> None:
-        """Download a catalogue entry; progress is told by `fetch_changed`."""
-        self.fetch_problem = ""
-        self._ask("fetch", FetchModel(model=source))
-        note = "waits for the end of the run" if self.running else "asking for the download"
-        self.fetch_changed.emit(Progress(phase="fetch", done=0, total=0, note=note))
-
-    @property
-    def fetching(self) -> bool:
-        """True while a model is being downloaded, or will be as soon as the engine is free."""
-        return self._busy_with == "fetch" or "fetch" in self._waiting
-
-    def work(self, request: "FineTune | Calibrate") -> str:
-        """Have the engine fine-tune or calibrate; returns why not, or nothing. `work_changed` tells the rest."""
-        if self.running:
-            return "A run is going on; stop it first (Esc)."
-        if self._busy_with in ("fetch", "work"):
-            return "The engine is busy with a download or another such job; wait for it, or stop it (Esc)."
-        self._ask("work", request)
-        return ""
-
-    def stop_fetch(self) -> None:
-        """Cancel the download; what has arrived is kept for the next attempt."""
-        if self._waiting.pop("fetch", None) is not None:
-            self.fetch_changed.emit(None)
-        elif self._busy_with == "work":
-            self.session.send(Cancel())
-        elif self._busy_with == "fetch":
-            self.session.send(Cancel())
-            self.told.emit("Stopping the download; the next one goes on from what has arrived.", "info")
-
-    def measure_peaks(self, *, fresh: bool = False) -> None:
-        """Measure (or look up) this machine's memory and arithmetic ceilings."""
-        self._ask("peaks", MeasurePeaks(fresh=fresh))
-        self.told.emit("Measuring this machine's memory bandwidth and arithmetic; this takes some seconds.", "info")
-
     # ---------------------------------------------------------------------------------------------- running
 
     def run(self) -> None:
@@ -185,14 +89,9 @@ class Controller(QObject):
 
     def start(self, experiment: Experiment) -> None:
         """Start an experiment unless one is running."""
-        if self.running:
-            self.told.emit("A run is going on; stop it first (Esc).", "warning")
-            return
-        if self._busy_with == "work":
-            self.told.emit("A model is being fine-tuned or calibrated; wait for it, or stop it (Esc).", "warning")
-            return
-        if self._busy_with == "fetch":
-            self.told.emit("A model is being fetched; wait for it, or stop the download first (Esc).", "warning")
+        reason = self._why_not_now()
+        if reason:
+            self.told.emit(reason, "warning")
             return
         from gptscope.app.viewmodels.experiment_view import ExperimentView
         from gptscope.app.viewmodels.phases import PhaseClock
@@ -224,6 +123,15 @@ class Controller(QObject):
         self.running_changed.emit()
         known = self.model if experiment.model == self.setup.model else None
         self.told.emit(starting_sentence(experiment.model, known), "info")
+
+    def _why_not_now(self) -> str:
+        if self.running:
+            return "A run is going on; stop it first (Esc)."
+        if self._busy_with == "work":
+            return "A model is being fine-tuned or calibrated; wait for it, or stop it (Esc)."
+        if self._busy_with == "fetch":
+            return "A model is being fetched; wait for it, or stop the download first (Esc)."
+        return ""
 
     def stop(self) -> None:
         """Cancel the running experiment, or else the download; what was measured is kept."""
@@ -308,65 +216,12 @@ class Controller(QObject):
             self.settings.baseline_run = run_id
             self.told.emit(f"Baseline: {entry.name}.", "info")
 
-    def trace_of_current(self) -> Path | None:
-        """The stored trace of the shown run."""
-        run = self.experiment.current if self.experiment is not None else None
-        entry = self.library.find(run.run_id) if run is not None and self.library is not None else None
-        return entry.trace if entry is not None else None
-
     # ---------------------------------------------------------------------------------------------- records
 
     def _on_record(self, record: Message, payload: bytes) -> None:
-        match record:
-            case Capabilities():
-                self.capabilities = record
-                self._answered("capabilities")
-                self.capabilities_changed.emit()
-            case ModelInspected():
-                self.model = record.model
-                self._answered("inspect")
-                self.model_changed.emit()
-            case ModelFetched():
-                self._answered("fetch")
-                self.fetch_changed.emit(None)
-                self.told.emit(f"Fetched {record.model} to {record.path}.", "info")
-                self.inspect(record.model)
-            case Peaks():
-                self.peaks = record
-                self._answered("peaks")
-                self.peaks_changed.emit()
-            case FineTuned() | Calibrated():
-                self._answered("work")
-                self.work_changed.emit(record)
-            case Progress() if not self.running and self._busy_with == "work":
-                self.work_changed.emit(record)
-            case Progress(phase="fetch") if not self.running:
-                self.fetch_changed.emit(record)
-            case Failure() if not self.running:
-                self._question_failed(record)
-            case Notice() if not self.running:
-                self.told.emit(record.message, record.level)
-            case _:
-                pass
+        self._on_answer(record)
         if self.running:
             self._on_run_record(record, payload)
-
-    def _answered(self, key: str) -> None:
-        if self._busy_with == key:
-            self._free()
-
-    def _question_failed(self, failure: Failure) -> None:
-        asked = self._busy_with
-        self._free()
-        if asked == "inspect":
-            self.model_problem = failure.message
-            self.model_changed.emit()
-        elif asked == "work":
-            self.work_changed.emit(failure)
-        elif asked == "fetch":
-            self.fetch_problem = "" if failure.kind == "cancelled" else failure.message
-            self.fetch_changed.emit(None)
-        self.told.emit(failure.message, "info" if failure.kind == "cancelled" else "error")
 
     def _on_run_record(self, record: Message, payload: bytes) -> None:
         assert self.experiment is not None
@@ -434,7 +289,7 @@ class Controller(QObject):
                 self._on_run_record(record, b"")
         elif sentence:
             self.told.emit(sentence, "error")
-        if self._busy_with == "work":
+        was_working, self._busy_with = self._busy_with == "work", ""
+        if was_working:
             self.work_changed.emit(Failure(kind="internal", message=sentence or "The engine ended."))
-        self._busy_with = ""
         self.fetch_changed.emit(None)

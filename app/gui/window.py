@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from gptscope.app.gui.actions import ActionSet
 from gptscope.app.gui.commands import Commands
@@ -14,12 +14,13 @@ from gptscope.app.gui.comparing import Comparing
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.setup_dock import SetupDock
 from gptscope.app.gui.settings import Settings
+from gptscope.app.gui.strips import MenuCorner, StatusLine, ViewBar
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.tracing import Tracing, looks_like_trace
 from gptscope.app.gui.views.first import FirstScreen
-from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, set_text, style_label
+from gptscope.app.gui.widgets.basics import ThemedIcons, set_text
 from gptscope.app.gui.widgets.guarded import guarded
-from gptscope.app.gui.widgets.tab_bar import TabBar
+from gptscope.app.viewmodels.window_texts import end_sentence, window_title, workload_line
 
 if TYPE_CHECKING:
     from gptscope.app.gui.views.compare import CompareView
@@ -32,7 +33,6 @@ REDRAW_MS = 33
 _UNPAINTED_MS = 1000
 VIEWS = ("Live", "Profile", "Compare", "Quality", "Trace", "History")
 LIVE, PROFILE, COMPARE, QUALITY, TRACE, HISTORY = range(6)
-_LEVEL_ICONS = {"info": ("info", "t2"), "warning": ("warning", "warn"), "error": ("error", "bad")}
 
 
 class MainWindow(QMainWindow):
@@ -87,36 +87,14 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        bar = QWidget()
-        bar.setProperty("bar", "true")
-        bar.setFixedHeight(37)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(4, 0, 12, 0)
-        row.setSpacing(8)
-        self.setup_button = button("Setup", lambda: self.dock.show(), kind="tool", tip="Show Setup (Ctrl+B)")
-        self.icons.on_button(self.setup_button, "sidebar", "t2", 14)
-        self.setup_button.hide()
-        self.tabs = TabBar()
-        self.tabs.setAccessibleName("Views")
-        for name in VIEWS:
-            self.tabs.addTab(name)
+        self.bar = bar = ViewBar(
+            VIEWS, self.icons, show_setup=lambda: self.dock.show(), unpin=lambda: self.controller.unpin()
+        )
+        bar.set_export_menu(self.actions_by_id.submenu(bar.export_button, "Export"))
+        self.tabs, self.setup_button = bar.tabs, bar.setup_button
+        self.baseline_button, self.export_button = bar.baseline_button, bar.export_button
         for hidden in (COMPARE, QUALITY, TRACE):
             self.tabs.setTabVisible(hidden, False)  # until there is something to show
-        self.workload_text = ElidedLabel("", level=2, size=12)
-        self.workload_text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.baseline_button = button(
-            "", lambda: self.controller.unpin(), kind="tool", tip="Remove the baseline", name="Remove the baseline"
-        )
-        self.icons.on_button(self.baseline_button, "pin", "t1", 14)
-        self.export_button = button("Export", lambda: None, kind="tool", tip="Save the run or a chart", name="Export")
-        self.icons.on_button(self.export_button, "export", "t1", 14)
-        self.export_button.setMenu(self.actions_by_id.submenu(self.export_button, "Export"))
-        row.addWidget(self.setup_button)
-        row.addWidget(self.tabs)
-        row.addWidget(self.workload_text, 1)
-        row.addWidget(self.baseline_button)
-        row.addWidget(self.export_button)
-        self._bar_row = row
         column.addWidget(bar)
         self.stack = QStackedWidget()
         self.first = FirstScreen(self.controller, self.theme, self.icons, self.commands.handlers())
@@ -126,49 +104,27 @@ class MainWindow(QMainWindow):
         self.tabs.currentChanged.connect(self.show_view)
 
     def _make_corner(self) -> None:
-        corner = self._corner = QWidget()  # the menu bar alone does not keep it alive
-        row = QHBoxLayout(corner)
-        row.setContentsMargins(0, 2, 8, 3)
-        row.setSpacing(4)
-        self.search_button = button(
-            "Commands, runs, models", self.commands.open_palette, kind="search", tip="Ctrl+K", name="Command palette"
+        corner = self._corner = MenuCorner(  # the menu bar alone does not keep it alive
+            self.icons, search=self.commands.open_palette, toggle_theme=self.commands.toggle_theme
         )
-        self.icons.on_button(self.search_button, "search", "t3", 14)
-        self.search_button.setFixedWidth(240)
-        self.theme_button = button(
-            "", self.commands.toggle_theme, kind="flat", tip="Switch between dark and light", name="Switch theme"
-        )
-        row.addWidget(self.search_button)
-        row.addWidget(self.theme_button)
+        self.theme_button = corner.theme_button
         if sys.platform == "darwin":  # the menu bar is the system's there
-            self._bar_row.addWidget(corner)
+            self.bar.add(corner)
         else:
             self.menuBar().setCornerWidget(corner)
             corner.show()
         self._show_theme_icon()
 
     def _make_status_bar(self) -> None:
-        bar = self.statusBar()
-        bar.setFixedHeight(25)
-        bar.setSizeGripEnabled(False)
-        holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(10, 0, 0, 0)
-        row.setSpacing(6)
-        self.status_icon = QLabel()
-        self.status_text = ElidedLabel("Starting the engine…", level=2, size=12)
-        row.addWidget(self.status_icon)
-        row.addWidget(self.status_text, 1)
-        bar.addWidget(holder, 1)
-        self.status_right = label("", level=3, size=12)
-        self.status_right.setContentsMargins(0, 0, 10, 0)
-        bar.addPermanentWidget(self.status_right)
+        self._status = StatusLine(self.statusBar(), self.theme)
+        self.status_text, self.status_right = self._status.text, self._status.right
 
     def _wire(self) -> None:
         controller = self.controller
         controller.told.connect(self.tell)
         controller.running_changed.connect(self._on_running)
         controller.fetch_changed.connect(self._show_stoppable)
+        controller.work_changed.connect(self._show_stoppable)
         controller.experiment_opened.connect(self._on_opened)
         controller.baseline_changed.connect(self._show_baseline)
         controller.setup_changed.connect(self._show_workload)
@@ -324,21 +280,11 @@ class MainWindow(QMainWindow):
         self._show_title()
 
     def _show_stoppable(self) -> None:
-        self.actions_by_id["stop"].setEnabled(self.controller.running or self.controller.fetching)
+        controller = self.controller
+        self.actions_by_id["stop"].setEnabled(controller.running or controller.fetching or controller.working)
 
     def _show_title(self) -> None:
-        """The task bar tells how the run stands, too."""
-        view = self.controller.experiment
-        if view is None or view.experiment is None:
-            self.setWindowTitle("gptscope")
-            return
-        what = f"{view.experiment.model.rsplit('/', 1)[-1]}, {view.experiment.workload.kind}"
-        if self.controller.running:
-            state = "Running"
-        else:
-            outcome = view.finished.outcome if view.finished is not None else "interrupted"
-            state = {"done": "Finished", "cancelled": "Stopped", "failed": "Failed"}.get(outcome, "Interrupted")
-        self.setWindowTitle(f"{state}: {what} - gptscope")
+        self.setWindowTitle(window_title(self.controller.experiment, running=self.controller.running))
 
     def _tell_end(self) -> None:
         view = self.controller.experiment
@@ -346,13 +292,9 @@ class MainWindow(QMainWindow):
         assert view.finished is not None
         library = self.controller.library
         reason = library.unkept_reason if library is not None else "There is no library."
-        if view.finished.outcome == "done":
-            kept = f"Finished, but not kept. {reason}" if reason else "Finished. The run is kept in History."
-        elif view.finished.outcome == "cancelled":
-            kept = f"Stopped, but not kept. {reason}" if reason else "Stopped. What was measured is kept in History."
-        else:
-            return  # the failure has its own place
-        self.tell(kept, "warning" if reason else "info")
+        sentence = end_sentence(view.finished.outcome, reason)
+        if sentence:
+            self.tell(sentence, "warning" if reason else "info")
 
     def _show_exports(self) -> None:
         has_run = self.controller.experiment is not None
@@ -366,11 +308,7 @@ class MainWindow(QMainWindow):
 
     def tell(self, sentence: str, level: str = "info") -> None:
         """Show a sentence in the status bar."""
-        icon, token = _LEVEL_ICONS.get(level, _LEVEL_ICONS["info"])
-        self.status_icon.setPixmap(self.theme.pixmap(icon, token, 14))
-        set_text(self.status_text, sentence)
-        style_label(self.status_text, level=2 if level == "info" else 1, size=12)
-        self.status_text.setAccessibleName(f"{level}: {sentence}")
+        self._status.tell(sentence, level)
 
     def _on_capabilities(self) -> None:
         if not self.controller.running:
@@ -390,20 +328,12 @@ class MainWindow(QMainWindow):
 
     def _show_baseline(self) -> None:
         baseline = self.controller.baseline
-        self.baseline_button.setVisible(baseline is not None)
-        if baseline is not None:
-            self.baseline_button.setText(f"Baseline: {baseline.name}  ×")
+        self.bar.show_baseline(baseline.name if baseline is not None else None)
         self.actions_by_id["unpin"].setEnabled(baseline is not None)
         self._on_redraw()
 
     def _show_workload(self) -> None:
-        view = self.controller.experiment
-        if view is None or view.experiment is None:
-            set_text(self.workload_text, "")
-            return
-        work, model = view.experiment.workload, view.experiment.model
-        parts = [model.rsplit("/", 1)[-1], work.kind, f"batch {work.batch}", f"context {work.context}"]
-        set_text(self.workload_text, ", ".join(parts))
+        self.bar.show_workload(workload_line(self.controller.experiment))
 
     def _on_library(self) -> None:
         self.first.refresh_recent()
