@@ -4,7 +4,7 @@ import pytest
 
 from gptscope.app.viewmodels.experiment_view import ExperimentView
 from gptscope.app.viewmodels.window_texts import end_sentence, window_title, workload_line
-from gptscope.profiling.experiment import Experiment, Workload
+from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import ExperimentFinished
 
 
@@ -12,7 +12,8 @@ def test_the_title_tells_how_the_shown_run_stands() -> None:
     assert window_title(None, running=False) == "gptscope"
     view = ExperimentView("id")
     assert window_title(view, running=True) == "gptscope"
-    view.experiment = Experiment(model="org/small", workload=Workload(kind="prefill", batch=2, context=64))
+    work = Workload(kind="prefill", batch=2, context=64)
+    view.experiment = Experiment(model="org/small", workload=work, variants=(Variant(),))
     assert workload_line(view) == "small, prefill, batch 2, context 64"
     assert window_title(view, running=True) == "Running: small, prefill - gptscope"
     assert window_title(view, running=False) == "Interrupted: small, prefill - gptscope"
