@@ -130,7 +130,7 @@ def _print_losses(console: Console, records: Sequence[Record], run_ids: Sequence
         name = names[run_ids.index(one.run_id)].ljust(len(names[0]))
         console.line(f"  {name}  {loss_text(one)}", "warn" if one.broken else "")
         if one.over_seeds is not None:
-            console.line(f"     {seeds_text(one.over_seeds)}")
+            console.line(f"     {seeds_text(one.over_seeds, one.baseline)}")
 
 
 def loss_text(one: LossComparison) -> str:
@@ -139,18 +139,24 @@ def loss_text(one: LossComparison) -> str:
     if one.low is None or one.high is None:
         text += " (too few steps for an interval)"
     else:
-        verdict = "a real difference" if one.differs else "no real difference"
-        text += f" (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {verdict}"
+        text += f" (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {_verdict_of(one, one.baseline)}"
     return text + (f"; {one.broken} steps had no finite loss" if one.broken else "")
 
 
-def seeds_text(one: SeedComparison) -> str:
-    """`over 5 seeds: +0.003 (95 % interval −0.001 to +0.007): no real difference`."""
+def _verdict_of(one: LossComparison | SeedComparison, baseline: float) -> str:
+    """A difference can be certain and still too small to matter, so its size stands beside it."""
+    if not one.differs:
+        return "no real difference"
+    size = f.percent(abs(one.difference) / baseline) if baseline > 0 else "n/a"
+    return f"a real difference, {size} of the loss"
+
+
+def seeds_text(one: SeedComparison, baseline: float) -> str:
+    """`over 5 seeds: +0.003 (95 % interval −0.001 to +0.007): no real difference`; `baseline` is its loss."""
     text = f"over {len(one.seeds)} seeds: {f.signed(one.difference)}"
     if one.low is None or one.high is None:
         return text
-    verdict = "a real difference" if one.differs else "no real difference"
-    return f"{text} (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {verdict}"
+    return f"{text} (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {_verdict_of(one, baseline)}"
 
 
 def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:

@@ -37,7 +37,7 @@ def test_compare_prints_where_the_losses_ended(trained, screen) -> None:
     text = file.getvalue()
     assert "Training loss, the last 16 of 64 steps on the same tokens" in text
     assert "  baseline  3.44 nats per token" in text
-    assert ", +0.250 (95 % interval +0.250 to +0.250): a real difference" in text
+    assert ", +0.250 (95 % interval +0.250 to +0.250): a real difference, 7.3 % of the loss" in text
 
 
 def test_further_seeds_stand_below_the_measured_one(trained, screen) -> None:
@@ -48,7 +48,10 @@ def test_further_seeds_stand_below_the_measured_one(trained, screen) -> None:
         records.append(SeedLosses(run_id="e1-b", seed=seed, loss=tuple(loss + shift for loss in curve)))
     file, console = screen()
     print_comparison(console, records, ("e1-a", "e1-b"))
-    assert "     over 3 seeds: +0.250 (95 % interval +0.126 to +0.374): a real difference" in file.getvalue()
+    assert (
+        "     over 3 seeds: +0.250 (95 % interval +0.126 to +0.374): a real difference, 7.3 % of the loss"
+        in file.getvalue()
+    )
     document = experiment_document(records, ("e1-a", "e1-b"), kept_in=None, not_kept=None)
     seeds = json.loads(encode_document("experiment", document))["losses"][0]["over_seeds"]
     assert seeds["seeds"][1:] == [1235, 1236]
