@@ -1,9 +1,9 @@
 """The library's runs as a table."""
 
 from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels.columns import floats, numbers, speedups, text
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table
-from gptscope.app.viewmodels.trace_columns import floats, numbers, speedups, text
 from gptscope.profiling.store.entries import RunEntry
 
 EMPTY = "No runs yet. Every run is kept here, and can be reopened, repeated and pinned as baseline."

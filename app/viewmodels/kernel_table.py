@@ -6,9 +6,9 @@ import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import per_unit
+from gptscope.app.viewmodels.columns import bar, categories, floats, numbers, percents, speedups, text
 from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name
 from gptscope.app.viewmodels.tables import Column, Floats, Table, calls_text
-from gptscope.app.viewmodels.trace_columns import bar, categories, floats, numbers, percents, speedups, text
 from gptscope.profiling.metrics.mfu_mbu import memory_peak_gbps
 from gptscope.profiling.metrics.roofline import kernel_gbps
 from gptscope.profiling.records import KernelRow, Peaks, Profile

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import per_unit
+from gptscope.app.viewmodels.columns import bar, categories, floats, numbers, text
 from gptscope.app.viewmodels.kernel_match import row_key
 from gptscope.app.viewmodels.tables import Column, Table, calls_text
-from gptscope.app.viewmodels.trace_columns import bar, categories, floats, numbers, text
 from gptscope.profiling.records import KernelRow, OperatorRow, Profile
 
 NO_PROFILE = "Operators appear here after a profiled run: press Run, or reopen one from History."

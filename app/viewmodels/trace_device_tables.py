@@ -3,7 +3,7 @@
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts import trace_bars, trace_plots
 from gptscope.app.viewmodels.charts.trace_columns import delay_columns
-from gptscope.app.viewmodels.trace_columns import (
+from gptscope.app.viewmodels.columns import (
     NS_PER_MS,
     NS_PER_US,
     bar,

@@ -4,9 +4,9 @@ import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.bars import BarChart, BarPart, BarRow, no_bars
+from gptscope.app.viewmodels.columns import NS_PER_MS, many, numbers, table, text
 from gptscope.app.viewmodels.scales import linear_axis
 from gptscope.app.viewmodels.tables import Table
-from gptscope.app.viewmodels.trace_columns import NS_PER_MS, many, numbers, table, text
 from gptscope.app.viewmodels.trace_page import TraceChart
 from gptscope.profiling.trace.analysis.diff import DiffRow, Level, TraceDiff
 from gptscope.profiling.trace.names import short_name

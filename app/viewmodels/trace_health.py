@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from gptscope.app.viewmodels import formatting as fmt
+from gptscope.app.viewmodels.columns import counts, table, text
 from gptscope.app.viewmodels.tables import Table
-from gptscope.app.viewmodels.trace_columns import counts, table, text
 from gptscope.profiling.trace import HealthNote, Trace
 
 _TITLES: dict[str, str] = {

@@ -8,8 +8,7 @@ from gptscope.app.viewmodels.charts import trace_bars, trace_plots
 from gptscope.app.viewmodels.charts.kernel_times import category_title
 from gptscope.app.viewmodels.charts.trace_bars import Piece
 from gptscope.app.viewmodels.charts.trace_columns import PART_TITLES, step_columns
-from gptscope.app.viewmodels.tables import Column
-from gptscope.app.viewmodels.trace_columns import (
+from gptscope.app.viewmodels.columns import (
     NS_PER_MS,
     NS_PER_US,
     bar,
@@ -21,6 +20,7 @@ from gptscope.app.viewmodels.trace_columns import (
     table,
     text,
 )
+from gptscope.app.viewmodels.tables import Column
 from gptscope.app.viewmodels.trace_page import TraceChart, TracePage, TraceTab
 from gptscope.profiling.trace.analysis import (
     PARTS,
