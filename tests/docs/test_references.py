@@ -61,3 +61,11 @@ def test_make_targets_exist(document: Path) -> None:
     known = {target for line in targets for target in line.split()}
     named = re.findall(r"(?:`|^)make ([a-z][\w-]*)", document.read_text("utf-8"), re.MULTILINE)
     assert set(named) <= known
+
+
+def test_every_json_document_is_described() -> None:
+    described = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
+    sources = "".join(path.read_text("utf-8") for path in sorted((REPOSITORY / "app" / "cli").glob("*.py")))
+    written = set(re.findall(r"\.write\(\s*\"([a-z-]+)\"", sources))
+    assert {"experiment", "peaks", "trace-diff"} <= written
+    assert [name for name in sorted(written) if f"`{name}`" not in described] == []
