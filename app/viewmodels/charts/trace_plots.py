@@ -78,15 +78,15 @@ def _roofs(dots: Sequence[Point], peaks: PublishedPeaks | None) -> tuple[Line, .
         x = floats([low, max(max(dot.x for dot in dots) * 2, 1.0)])
         return (Line(name="memory", x=x, y=x * memory, role="peak", end_label=f"{fmt.number(memory)} GB/s"),)
     lines = []
-    high = max(max(dot.x for dot in dots) * 2, 4e3 * tops[0][0] / memory)
-    high = 10.0 ** math.ceil(math.log10(high))  # names stand at the right end, away from most dots
+    last = max(*(dot.x for dot in dots), 1e3 * tops[0][0] / memory)
+    high = 10.0 ** (math.ceil(math.log10(last)) + 2)  # room for the names at the right end, beside the dots
     for number, (tflops, name) in enumerate(tops):
-        ridge = 1e3 * tflops / memory
-        x = floats([low, ridge, high]) if number == 0 else floats([ridge, high])
-        y = floats([low * memory, 1e3 * tflops, 1e3 * tflops]) if number == 0 else floats([1e3 * tflops] * 2)
-        note = f"slope: {fmt.number(memory)} GB/s" if number == 0 else ""
-        label = f"{name} {fmt.number(tflops)} TFLOP/s"
-        lines.append(Line(name=name, x=x, y=y, role="peak", end_label=label, end_note=note))
+        ridge, label = 1e3 * tflops / memory, f"{name} {fmt.number(tflops)} TFLOP/s"
+        x, y = floats([ridge, high]), floats([1e3 * tflops] * 2)
+        if number == 0:
+            x, y = floats([low, *x]), floats([low * memory, *y])
+            label = f"{fmt.number(memory)} GB/s, {label}"
+        lines.append(Line(name=name, x=x, y=y, role="peak", end_label=label))
     return tuple(lines)
 
 
