@@ -202,7 +202,8 @@ def _refusal(name: str, text: bytes) -> str:
             return f"{name} is {what}, not a Kineto or Chrome trace."
     if start.startswith(b"["):
         return f"{name} is a list, but not of trace events."
-    return f'{name} is JSON without "traceEvents", so it is not a Kineto or Chrome trace.'
+    where = f" in its first {_HEAD_LIMIT >> 20} MiB" if len(text) > _HEAD_LIMIT else ""
+    return f'{name} is JSON without "traceEvents"{where}, so it is not a Kineto or Chrome trace.'
 
 
 _PACKERS: dict[bytes, str] = {

@@ -183,3 +183,10 @@ def test_a_small_file_of_very_many_events_is_refused_before_they_fill_the_memory
     assert path.stat().st_size < 300_000
     with pytest.raises(TraceError, match="would fill the memory"):
         open_trace(path)
+
+
+def test_a_list_of_events_that_comes_too_late_is_not_said_to_be_missing(tmp_path: Path):
+    path = tmp_path / "late.json"
+    path.write_bytes(b'{"notes": "' + b"x" * (17 << 20) + b'", ' + text_of(event())[1:])
+    with pytest.raises(TraceError, match='without "traceEvents" in its first 16 MiB'):
+        open_trace(path)
