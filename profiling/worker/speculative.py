@@ -8,9 +8,8 @@ from torch import Tensor
 from gptscope.models.decoding.speculative import SpeculativeSession
 from gptscope.models.prepare import PreparedModel
 from gptscope.profiling.experiment import Workload
-from gptscope.profiling.records import StepKind
 from gptscope.profiling.worker.reporting import StepReporter
-from gptscope.profiling.worker.steps import Workbench
+from gptscope.profiling.worker.steps import SequenceBench
 from gptscope.profiling.worker.texts import FirstSequenceText
 
 
@@ -23,8 +22,8 @@ class _Waiting:
     contexts: list[int] = field(default_factory=list)
 
 
-class SpeculativeBench(Workbench):
-    """Sequences of one prefill and then steps of as many tokens as the guesses were right, plus one.
+class SpeculativeBench(SequenceBench[SpeculativeSession]):
+    """As many tokens per step as the guesses were right, plus one; one sequence.
 
     Args:
         prepared: The model with its levers, `speculation` among them.
@@ -33,31 +32,17 @@ class SpeculativeBench(Workbench):
         stream: Shows the text of the first measured sequence; None: no text is shown.
     """
 
-    kind: StepKind = "decode"
-
     def __init__(
         self, prepared: PreparedModel, work: Workload, tokens_1L: Tensor, stream: FirstSequenceText | None = None
     ) -> None:
-        super().__init__(prepared, work)
-        self._tokens_1L = tokens_1L
-        self._prompt_length = tokens_1L.shape[1]
-        self._session = SpeculativeSession(prepared, self._prompt_length + work.new_tokens)
-        self._profiled = self._session
+        session = SpeculativeSession(prepared, tokens_1L.shape[1] + work.new_tokens)
+        super().__init__(prepared, work, tokens_1L, session, stream)
+        self._profiled = session
         self._profiled_tokens: list[int] = []
-        self._stream = stream
-        self._left = 0
-
-    @property
-    def tokens_per_step(self) -> int:
-        return 1
 
     @property
     def context(self) -> int:
         return self._profiled.length + 1
-
-    @property
-    def cycle(self) -> int:
-        return self.work.new_tokens - 1
 
     @property
     def most_profiled_steps(self) -> int | None:
@@ -65,30 +50,8 @@ class SpeculativeBench(Workbench):
         return max(1, room // self._tokens_at_most)
 
     @property
-    def cache_bytes(self) -> int | None:
-        return self._session.cache_bytes
-
-    @property
     def _tokens_at_most(self) -> int:
         return self._session.most_drafts + 1
-
-    def run(self, reporter: StepReporter, steps: int) -> None:
-        for _ in range(steps):
-            stream = self._stream if reporter.phase == "measure" else None
-            self._begin(reporter, stream)
-            while self._left > 0:
-                self._advance(reporter, self._left, stream)
-            if stream is not None:
-                stream.end()
-                self._stream = None  # greedy text is the same every time
-
-    def warm(self, reporter: StepReporter, steps: int) -> None:
-        if self.work.new_tokens == 1:
-            self._begin(reporter, None)
-        while steps > 0 and self.work.new_tokens > 1:
-            if self._left == 0:
-                self._begin(reporter, None)
-            steps -= self._advance(reporter, steps, None)
 
     def single(self) -> None:
         tokens_N = self._profiled.step(self._tokens_at_most)
@@ -99,24 +62,13 @@ class SpeculativeBench(Workbench):
         room = self.prepared.config.context_length
         capacity = min(room, self._prompt_length + steps * self._tokens_at_most)
         self._profiled = SpeculativeSession(self.prepared, capacity)
-        self._profiled.prefill(self._tokens_1L)
+        self._profiled.prefill(self._tokens_BL)
         self._left = 0
 
     def produced(self, steps: int) -> list[int]:
         return self._profiled_tokens[-steps:]
 
-    def _begin(self, reporter: StepReporter, stream: FirstSequenceText | None) -> None:
-        self.watch.start()
-        first_1 = self._session.prefill(self._tokens_1L)
-        self.watch.lap()
-        length = self._prompt_length
-        reporter.report("prefill", self.watch, tokens=[length], contexts=[length])
-        if stream is not None:
-            stream.show([first_1])
-        self._left = self.work.new_tokens - 1
-
     def _advance(self, reporter: StepReporter, most_steps: int, stream: FirstSequenceText | None) -> int:
-        """Decode until the sequence is complete or `most_steps` are done; return how many were."""
         session, watch = self._session, self.watch
         waiting, done = _Waiting(), 0
         watch.start()

@@ -1,6 +1,7 @@
 """The four workloads as steps that can be repeated, timed and profiled."""
 
 from abc import ABC, abstractmethod
+from typing import Generic, Protocol, TypeVar
 
 from torch import Tensor
 
@@ -165,27 +166,52 @@ class PrefillBench(Workbench):
         reporter.report("prefill", self.watch, tokens=[self.tokens_per_step] * steps, contexts=contexts)
 
 
-class DecodeBench(Workbench):
-    """Sequences of one prefill and then token after token.
+class Session(Protocol):
+    """What decodes sequences."""
+
+    @property
+    def length(self) -> int:
+        """Tokens per sequence that were read so far."""
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that the KV cache occupies now."""
+
+    def prefill(self, tokens_BL: Tensor) -> Tensor:
+        """Read prompts; return each sequence's next token, `[B]`."""
+
+
+SessionT = TypeVar("SessionT", bound=Session)
+
+
+class SequenceBench(Workbench, Generic[SessionT]):
+    """Sequences of one prefill and then steps that give tokens.
 
     Args:
         prepared: The model with its levers.
         work: Its `context` is ignored: the prompts decide.
         tokens_BL: Prompts.
+        session: Room for prompts and new tokens.
         stream: Shows the text of the first measured sequence; None: no text is shown.
     """
 
     kind: StepKind = "decode"
 
     def __init__(
-        self, prepared: PreparedModel, work: Workload, tokens_BL: Tensor, stream: FirstSequenceText | None = None
+        self,
+        prepared: PreparedModel,
+        work: Workload,
+        tokens_BL: Tensor,
+        session: SessionT,
+        stream: FirstSequenceText | None,
     ) -> None:
         super().__init__(prepared, work)
         self._tokens_BL = tokens_BL.to(prepared.device)
         self._prompt_length = tokens_BL.shape[1]
-        self._session = DecodeSession(prepared, work.batch, self._prompt_length + work.new_tokens)
+        self._session = session
         self._stream = stream
         self._left = 0
+        """Tokens of the sequence that are still to come."""
 
     @property
     def tokens_per_step(self) -> int:
@@ -200,10 +226,6 @@ class DecodeBench(Workbench):
         return self.work.new_tokens - 1
 
     @property
-    def most_profiled_steps(self) -> int | None:
-        return self.work.new_tokens
-
-    @property
     def cache_bytes(self) -> int | None:
         return self._session.cache_bytes
 
@@ -211,7 +233,8 @@ class DecodeBench(Workbench):
         for _ in range(steps):
             stream = self._stream if reporter.phase == "measure" else None
             self._begin(reporter, stream)
-            self._advance(reporter, self.work.new_tokens - 1, stream)
+            while self._left > 0:
+                self._advance(reporter, self._left, stream)
             if stream is not None:
                 stream.end()
                 self._stream = None  # greedy text is the same every time
@@ -222,18 +245,7 @@ class DecodeBench(Workbench):
         while steps > 0 and self.work.new_tokens > 1:
             if self._left == 0:
                 self._begin(reporter, None)
-            count = min(steps, self._left)
-            self._advance(reporter, count, None)
-            steps -= count
-
-    def single(self) -> None:
-        self._session.step()
-
-    def before_profile(self, steps: int) -> None:
-        """Prefill, so that decode steps can follow."""
-        del steps
-        self._session.prefill(self._tokens_BL)
-        self._left = 0
+            steps -= self._advance(reporter, steps, None)
 
     def _begin(self, reporter: StepReporter, stream: FirstSequenceText | None) -> None:
         self.watch.start()
@@ -245,9 +257,46 @@ class DecodeBench(Workbench):
             stream.show([first_B])
         self._left = self.work.new_tokens - 1
 
-    def _advance(self, reporter: StepReporter, steps: int, stream: FirstSequenceText | None) -> None:
-        """Decode `steps` tokens; the readings and the text are sent between steps, a few times a second."""
+    @abstractmethod
+    def _advance(self, reporter: StepReporter, most_steps: int, stream: FirstSequenceText | None) -> int:
+        """Decode until the sequence is complete or `most_steps` are done; return how many were.
+
+        Readings and text are sent between steps, a few times a second; `_left` says what is left.
+        """
+
+
+class DecodeBench(SequenceBench[DecodeSession]):
+    """One token of each sequence per step.
+
+    Args:
+        prepared: The model with its levers.
+        work: Its `context` is ignored: the prompts decide.
+        tokens_BL: Prompts.
+        stream: Shows the text of the first measured sequence; None: no text is shown.
+    """
+
+    def __init__(
+        self, prepared: PreparedModel, work: Workload, tokens_BL: Tensor, stream: FirstSequenceText | None = None
+    ) -> None:
+        session = DecodeSession(prepared, work.batch, tokens_BL.shape[1] + work.new_tokens)
+        super().__init__(prepared, work, tokens_BL, session, stream)
+
+    @property
+    def most_profiled_steps(self) -> int | None:
+        return self.work.new_tokens
+
+    def single(self) -> None:
+        self._session.step()
+
+    def before_profile(self, steps: int) -> None:
+        """Prefill, so that decode steps can follow."""
+        del steps
+        self._session.prefill(self._tokens_BL)
+        self._left = 0
+
+    def _advance(self, reporter: StepReporter, most_steps: int, stream: FirstSequenceText | None) -> int:
         session, watch = self._session, self.watch
+        steps = min(most_steps, self._left)
         tokens: list[Tensor] = []
         attended = session.length + 1
         watch.start()
@@ -259,6 +308,7 @@ class DecodeBench(Workbench):
                 watch.start()
         self._report(reporter, tokens, attended, stream)
         self._left -= steps
+        return steps
 
     def _report(
         self, reporter: StepReporter, tokens: list[Tensor], attended: int, stream: FirstSequenceText | None

@@ -120,8 +120,9 @@ def test_a_draft_models_kernels_are_no_evidence_for_the_measured_model(precision
     share = sum(row.share for row in profile.kernels if by_module(row) == "draft model")
     assert 0.3 < share < 1.0  # the same model again, several times per step
     assert f"Guessing took {share:.0%} of the kernel time." in beside["draft-model"].sentence
-    products = [row for row in profile.kernels if row.module == "draft.blocks.*.mlp.down" and row.category == "GEMM"]
-    assert products[0].label.startswith("draft mlp.down, ")
+    down = "draft.blocks.*.mlp.down"
+    products = [row for row in profile.kernels if row.module.startswith(down) and row.category == "GEMM"]
+    assert products[0].label.startswith("draft mlp.down")
 
 
 def test_a_model_that_was_never_quantized_is_caught_beside_a_draft_that_was(kit, tmp_path):
