@@ -110,17 +110,21 @@ def _homes(calls: _Ids, work: _Ids, devices: int) -> Int64:
     size = int(calls.ident.max()) + 1
     of_calls, of_work = calls.counts(size), work.counts(size)
     alike = of_calls == of_work
-    votes = np.zeros((devices, int(calls.user.max()) + 1), dtype=np.int64)
     # As many processes as devices use an id: the first goes with the first, as ranks were written one after another.
-    np.add.at(votes, (work.user[alike[work.ident]], calls.user[alike[calls.ident]]), 1)
     single = (of_calls == 1) & ~alike
     only = np.full(size, -1, dtype=np.int64)
     only[calls.ident] = calls.user
     here = single[work.ident]
-    np.add.at(votes, (work.user[here], only[work.ident[here]]), 1)
-    best = votes.argmax(axis=1)
-    clear = votes.max(axis=1) >= _CLEAR * np.maximum(votes.sum(axis=1), 1)
-    return np.where(clear, best, -1)
+    device = np.concatenate((work.user[alike[work.ident]], work.user[here]))
+    process = np.concatenate((calls.user[alike[calls.ident]], only[work.ident[here]]))
+    pairs = group_by(device, process)
+    votes, voted = pairs.sizes(), device[pairs.first]
+    order = np.lexsort((votes, voted))
+    best = order[np.append(voted[order][1:] != voted[order][:-1], [True])] if order.size else order
+    home = np.full(devices, -1, dtype=np.int64)
+    clear = votes[best] >= _CLEAR * np.bincount(device, minlength=devices)[voted[best]]
+    home[voted[best][clear]] = process[pairs.first[best]][clear]
+    return home
 
 
 def _in_order(calls: _Ids, ident: Int64, rows: Int64) -> Int64:
