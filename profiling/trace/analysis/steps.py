@@ -35,7 +35,7 @@ def data_loading_rows(linked: Linked) -> Int64:
 
 
 def step_times(linked: Linked) -> list[StepTimes]:
-    """One row per step, in order of time."""
+    """One row per step, in order of time; of a range the part of each step that lies in it."""
     trace = linked.trace
     windows = linked.windows
     start, end = windows.start_ns, windows.end_ns
@@ -44,6 +44,9 @@ def step_times(linked: Linked) -> list[StepTimes]:
         start, end = start[inside], end[inside]
     if not start.size:
         return []
+    names, finished = _names(linked, start)
+    if linked.range_ns is not None:  # after the names: they are found by the marks' own beginnings
+        start, end = np.maximum(start, linked.range_ns[0]), np.minimum(end, linked.range_ns[1])
     is_copy = trace.in_categories("gpu_memcpy", "gpu_memset")[linked.work]
     talks = linked.communicates
     layers = (
@@ -52,7 +55,7 @@ def step_times(linked: Linked) -> list[StepTimes]:
         linked.work[is_copy & ~talks],
         np.flatnonzero(trace.launches() & ~trace.unfinished),
         data_loading_rows(linked),
-        linked.covering_operators,
+        _outermost_operators(linked),
     )
     union: tuple[Int64, Int64] = (start[:0], end[:0])
     covered = np.zeros(start.size, dtype=np.int64)
@@ -71,7 +74,6 @@ def step_times(linked: Linked) -> list[StepTimes]:
     for device in linked.devices:
         rows = linked.work[trace.device[linked.work] == device]
         busy += Cover(trace.start_ns[rows], trace.ends(rows)).within(start, end)
-    names, finished = _names(linked, start)
     return [
         StepTimes(
             name=names[i],
@@ -83,6 +85,12 @@ def step_times(linked: Linked) -> list[StepTimes]:
         )
         for i in range(start.size)
     ]
+
+
+def _outermost_operators(linked: Linked) -> Int64:
+    """Also those that began before the range."""
+    trace = linked.trace
+    return np.flatnonzero(trace.operators() & ~trace.unfinished & (linked.nesting.parent < 0))
 
 
 def _names(linked: Linked, start: Int64) -> tuple[list[str], list[bool]]:

@@ -170,6 +170,9 @@ def test_a_range_looks_at_its_time_only(linked):
     (use,) = device_use(part)
     assert (use.window_ns, use.busy_ns) == (20_000, 10_000)
     assert part.nesting is made.nesting
+    (step,) = step_times(part)
+    assert (step.start_ns, step.wall_ns, step.parts_ns["compute"]) == (15_000, 20_000, 10_000)
+    assert sum(step.parts_ns.values()) == step.wall_ns
 
 
 def test_memory_is_summed_by_device_and_by_the_operator_that_asked(linked):
