@@ -92,25 +92,9 @@ def measure_ceilings(
     Returns:
         Peaks with a reason in `unknown` for each figure that could not be measured, under the figure's name.
     """
-    tasks = ["read_gbps", "copy_gbps", *precisions]
-    deadline_s = time.perf_counter() + budget_s
-    buffer = buffer_bytes(device, available_bytes, cache_bytes)
     load = OtherLoad()
-    results: dict[str, float] = {}
-    unknown: dict[str, str] = {}
-    for number, task in enumerate(tasks):
-        progress(number, len(tasks), task)
-        share_s = max(0.0, deadline_s - time.perf_counter()) / (len(tasks) - number)
-        try:
-            if task in precisions:
-                results[task] = _gemm_tflops(kernels, task, share_s)
-            else:
-                results[task] = _memory_gbps(kernels, task, buffer, share_s)
-        except MemoryError:
-            unknown[task] = "not enough memory"
-        except (ValueError, RuntimeError) as error:
-            unknown[task] = str(error) or type(error).__name__
-    progress(len(tasks), len(tasks), "")
+    buffer = buffer_bytes(device, available_bytes, cache_bytes)
+    results, unknown = _measured(kernels, precisions, buffer, budget_s, progress)
     published = published_peaks(device_name) if device == "cuda" else None
     return Peaks(
         device=device,
@@ -126,6 +110,30 @@ def measure_ceilings(
         disturbed=load.sentence() if device == "cpu" else None,
         run_id=run_id,
     )
+
+
+def _measured(
+    kernels: Kernels, precisions: Sequence[str], buffer: int | None, budget_s: float, progress: Progress
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Figures by name, and why others are missing; each gets an equal part of the time that is left."""
+    tasks = ["read_gbps", "copy_gbps", *precisions]
+    deadline_s = time.perf_counter() + budget_s
+    results: dict[str, float] = {}
+    unknown: dict[str, str] = {}
+    for number, task in enumerate(tasks):
+        progress(number, len(tasks), task)
+        share_s = max(0.0, deadline_s - time.perf_counter()) / (len(tasks) - number)
+        try:
+            if task in precisions:
+                results[task] = _gemm_tflops(kernels, task, share_s)
+            else:
+                results[task] = _memory_gbps(kernels, task, buffer, share_s)
+        except MemoryError:
+            unknown[task] = "not enough memory"
+        except (ValueError, RuntimeError) as error:
+            unknown[task] = str(error) or type(error).__name__
+    progress(len(tasks), len(tasks), "")
+    return results, unknown
 
 
 class OtherLoad:

@@ -201,10 +201,6 @@ class QualityView(QWidget):
         view = self._controller.experiment
         return view is not None and view.output.any and bool(candidates(view))
 
-    def choose_run(self, run_id: str) -> None:
-        """Show this candidate."""
-        self._choose(run_id)
-
     def _count(self, count: int) -> None:
         if self._page is not None and self._page.layer_map is not None:
             self._keep(quality_mix.worst(self._page.layer_map, count))
