@@ -11,7 +11,8 @@ from gptscope.app.viewmodels.chart_data import ChartData, Line, Point, floats
 from gptscope.app.viewmodels.charts.bars import no_plot
 from gptscope.app.viewmodels.scales import linear_axis, log_axis
 from gptscope.profiling.machine.published import PublishedPeaks, published_peaks
-from gptscope.profiling.trace.analysis import DeviceUse, KernelSums, Linked, device_memory, roofline_points
+from gptscope.profiling.trace.analysis import DeviceUse, KernelSums, Linked, roofline_points
+from gptscope.profiling.trace.analysis.memory import allocators
 from gptscope.profiling.trace.grouping import group_by
 
 MOMENT = "moment"
@@ -124,17 +125,13 @@ def copy_points(linked: Linked) -> ChartData:
 
 def memory_lines(linked: Linked) -> ChartData:
     """What torch's allocators had given out, device by device, with the peak of each."""
-    memory = linked.trace.memory
-    if not len(memory):
+    if not len(linked.trace.memory):
         return no_plot("n/a: recorded without profile_memory=True.")
-    groups = group_by(memory.device_type, memory.device_id)
-    names = [one.device for one in device_memory(linked)]
     start, end = linked.span_ns
     lines, dots = [], []
-    for number, name in enumerate(names):
-        here = np.flatnonzero((groups.of == number) & (memory.time_ns >= start) & (memory.time_ns <= end))
+    for name, memory in allocators(linked):
+        here = np.flatnonzero((memory.allocated >= 0) & (memory.time_ns >= start) & (memory.time_ns <= end))
         here = here[np.argsort(memory.time_ns[here], kind="stable")]
-        here = here[memory.allocated[here] >= 0]
         if not here.size:
             continue
         x, y = (memory.time_ns[here] - start) / _NS_PER_MS, memory.allocated[here] / 1e6
@@ -146,7 +143,7 @@ def memory_lines(linked: Linked) -> ChartData:
         about = f"{label}, {fmt.number(float(x[best]))} ms from the beginning"
         dots.append(Point(x=float(x[best]), y=float(y[best]), size=4.0, category="other", label=about, key=key))
     if not lines:
-        return no_plot("n/a: allocations were recorded, but not how much was in use in all.")
+        return no_plot("n/a: how much was in use in all was not recorded here.")
     order = sorted(range(len(lines)), key=lambda i: -float(lines[i].y.max()))
     lines = [_in_role(lines[i], first=place == 0) for place, i in enumerate(order)]
     top = float(lines[0].y.max())

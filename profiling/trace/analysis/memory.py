@@ -1,11 +1,13 @@
 """Allocations: peaks per device, and which operators allocated most."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.grouping import group_by
+from gptscope.profiling.trace.points import MemoryEvents
+from gptscope.profiling.trace.table import Bools
 from gptscope.profiling.trace.work import operators_around
 
 _DEVICE_TYPES = {0: "CPU", 1: "CUDA", 20: "HIP", 6: "HIP", 12: "XPU", 13: "MPS"}
@@ -40,28 +42,48 @@ class OperatorMemory:
     largest_bytes: int
 
 
-def device_memory(linked: Linked) -> list[DeviceMemory]:
-    """One row per device whose allocator was recorded; where several processes allocate (merged ranks), for each."""
-    trace, memory = linked.trace, linked.trace.memory
+def memory_events(linked: Linked) -> MemoryEvents:
+    """Allocations and frees in the range, or all."""
+    memory = linked.trace.memory
+    if linked.range_ns is None:
+        return memory
+    return _some(memory, (memory.time_ns >= linked.range_ns[0]) & (memory.time_ns < linked.range_ns[1]))
+
+
+def _some(memory: MemoryEvents, chosen: Bools) -> MemoryEvents:
+    return MemoryEvents(**{field.name: getattr(memory, field.name)[chosen] for field in fields(memory)})
+
+
+def allocators(linked: Linked) -> list[tuple[str, MemoryEvents]]:
+    """Every device's allocator that was recorded; where several processes allocate (merged ranks), of each."""
+    trace, memory = linked.trace, memory_events(linked)
     process = trace.process_of_track[memory.track]
     groups = group_by(memory.device_type, memory.device_id, process)
     several = len(np.unique(process)) > 1
-    table = []
+    found = []
     for number, entry in enumerate(groups.first.tolist()):
-        here = groups.of == number
-        change, allocated, reserved = memory.bytes[here], memory.allocated[here], memory.reserved[here]
-        best = int(np.argmax(allocated))
         kind = _DEVICE_TYPES.get(int(memory.device_type[entry]), f"device type {memory.device_type[entry]}")
         number_of = int(memory.device_id[entry])
         name = kind if number_of < 0 else f"{kind} {number_of}"
+        name = f"{name} of process {trace.tracks[memory.track[entry]].pid}" if several else name
+        found.append((name, _some(memory, groups.of == number)))
+    return found
+
+
+def device_memory(linked: Linked) -> list[DeviceMemory]:
+    """One row per allocator."""
+    table = []
+    for name, memory in allocators(linked):
+        change, allocated, reserved = memory.bytes, memory.allocated, memory.reserved
+        best = int(np.argmax(allocated))
         table.append(
             DeviceMemory(
-                device=f"{name} of process {trace.tracks[memory.track[entry]].pid}" if several else name,
+                device=name,
                 allocations=int((change > 0).sum()),
                 frees=int((change < 0).sum()),
                 allocated_bytes=int(change[change > 0].sum()),
                 peak_bytes=int(allocated[best]) if allocated[best] >= 0 else None,
-                peak_ns=int(memory.time_ns[here][best]),
+                peak_ns=int(memory.time_ns[best]),
                 reserved_bytes=int(reserved.max()) if reserved.max() > 0 else None,
                 kept_bytes=int(change.sum()),
             )
@@ -71,7 +93,7 @@ def device_memory(linked: Linked) -> list[DeviceMemory]:
 
 def operator_memory(linked: Linked) -> list[OperatorMemory]:
     """Rows by falling sum of allocations, over all devices."""
-    trace, memory = linked.trace, linked.trace.memory
+    trace, memory = linked.trace, memory_events(linked)
     taken = np.flatnonzero(memory.bytes > 0)
     if not taken.size:
         return []

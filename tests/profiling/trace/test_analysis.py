@@ -191,6 +191,9 @@ def test_memory_is_summed_by_device_and_by_the_operator_that_asked(linked):
     assert [(o.operator, o.allocated_bytes) for o in operator_memory(made)] == [
         ("aten::mm", 1024), ("outside operators", 512),
     ]  # fmt: skip
+    part = Linked.of(made, (50_000, 65_000))
+    assert [(o.operator, o.allocated_bytes) for o in operator_memory(part)] == [("outside operators", 512)]
+    assert [(d.allocations, d.frees, d.peak_bytes) for d in device_memory(part)] == [(1, 0, 1536)]
 
 
 def test_tensor_cores_are_told_by_names(linked):
