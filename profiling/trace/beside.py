@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from gptscope.profiling.trace.repair import args_one_by_one
 from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
 MEMORY_NAME = "[memory]"
-_ID, _CATEGORY, _START = attrgetter("id"), attrgetter("cat"), attrgetter("ts")
 _INT64 = range(-(2**63), 2**63)
 _FLOW_PHASES = frozenset("stf")
 _INSTANT_PHASES = frozenset("iIRn")
@@ -70,7 +68,7 @@ class BesideBuilder:
         if phase not in _FLOW_PHASES and phase not in _INSTANT_PHASES and phase != "C":
             self._health.add("ignored", f"events of a kind that has no place here ({phase or 'none'})", count=len(rows))
             return
-        time = exact_ns(list(map(_START, rows)), digits, places, "ts")
+        time = exact_ns([e.ts for e in rows], digits, places, "ts")
         place = numbers_from(first, len(rows), places)
         usable = time != MISSING_NS
         if not usable.all():
@@ -108,13 +106,13 @@ class BesideBuilder:
                 self._sort_indices[key] = args.sort_index
 
     def _add_flows(self, phase: str, rows: Sequence[Event], time: Any) -> None:
-        idents = list(map(_ID, rows))
+        idents = [e.id for e in rows]
         categories, flows = self._flow_categories, self._flows
         try:
             flows.append_narrow("ident", idents if set(map(type, idents)) == {int} else self._text_numbers(idents), 0)
         except OverflowError:
             flows.append_narrow("ident", self._text_numbers(idents), 0)
-        named = list(map(_CATEGORY, rows))
+        named = [e.cat for e in rows]
         named = [e.cat or e.name for e in rows] if "" in named else named
         if named.count(named[0]) == len(rows):
             flows.append("category", np.full(len(rows), categories[named[0]], dtype=np.int32))

@@ -1,7 +1,6 @@
 """Columns that grow piece by piece, in as few bytes as their numbers need, and numbers for texts."""
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy.typing as npt
 from gptscope.profiling.trace.events import Event
 from gptscope.profiling.trace.health import HealthReport
 
-_PID, _TID = attrgetter("pid"), attrgetter("tid")
 MOST_NAME = 32768
 """Longer names and texts are cut: no name is so long, and a file full of them would fill the memory."""
 Positions = npt.NDArray[np.int64]
@@ -179,7 +177,7 @@ def hashable(value: Any) -> Any:
 
 def track_numbers(tracks: Interner, rows: Sequence[Event]) -> npt.NDArray[np.int32]:
     """Numbers of the tracks (process and thread) of some events; often they all lie on one."""
-    pids, tids = list(map(_PID, rows)), list(map(_TID, rows))
+    pids, tids = [e.pid for e in rows], [e.tid for e in rows]
     try:
         if pids.count(pids[0]) == tids.count(tids[0]) == len(rows):
             return np.full(len(rows), tracks[pids[0], tids[0]], dtype=np.int32)
