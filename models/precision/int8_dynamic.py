@@ -3,20 +3,11 @@
 import torch
 from torch import nn
 
-from gptscope.models.levers import LeverOption, OptionValue
-from gptscope.models.precision.int8_options import WEIGHTS, read_settings
+from gptscope.models.levers import OptionValue
+from gptscope.models.precision.int8_options import activations_option, int8_options, read_settings
 from gptscope.models.precision.int8_recipe import Int8Recipe, limits_for
 from gptscope.models.quantization.layers import Int8DynamicLinear, Int8Weight
 from gptscope.models.quantization.ranges_file import Ranges
-
-ACTIVATIONS = LeverOption(
-    name="activations",
-    title="activation scales",
-    kind="choice",
-    choices=("token", "tensor"),
-    default="token",
-    summary="One scale per token, or one for all tokens of a call: a single large value then coarsens all tokens.",
-)
 
 
 class Int8Dynamic(Int8Recipe):
@@ -28,7 +19,7 @@ class Int8Dynamic(Int8Recipe):
         "Weights and activations as INT8 (W8A8), each token scaled by its own largest value: prompts run on the CPU's "
         "INT8 instructions. Outliers of activations cost precision."
     )
-    options = (*WEIGHTS[:1], ACTIVATIONS, *WEIGHTS[1:])
+    options = int8_options(activations_option("token", "tensor"))
 
     def make_layer(
         self,
@@ -39,6 +30,11 @@ class Int8Dynamic(Int8Recipe):
         dtype: torch.dtype,
     ) -> Int8Weight:
         del path, ranges
-        limit_N1 = limits_for(linear, read_settings(values))
-        per_token = values["activations"] == "token"
-        return Int8DynamicLinear(linear.weight.detach(), limit_N1, linear.bias, dtype, per_token=per_token)
+        return dynamic_layer(linear, values, dtype)
+
+
+def dynamic_layer(linear: nn.Linear, values: dict[str, OptionValue], dtype: torch.dtype) -> Int8DynamicLinear:
+    """The layer with scales that it finds while it runs."""
+    limit_N1 = limits_for(linear, read_settings(values))
+    per_token = values["activations"] == "token"
+    return Int8DynamicLinear(linear.weight.detach(), limit_N1, linear.bias, dtype, per_token=per_token)

@@ -96,8 +96,29 @@ RANGE = LeverOption(
     summary="Which magnitude an activation's scale reaches: the largest one seen (minmax), a percentile, the one with "
     "the least squared error (mse) or the least KL divergence (entropy).",
 )
-WEIGHTS = (GRANULARITY, CLIPPING, PERCENTILE, KEEP, KEEP_WORST, BASE, HEAD, EMBEDDING, TEXT)
-"""What every INT8 recipe has."""
+
+
+def activations_option(*choices: str) -> LeverOption:
+    """The option that says where activations have their scales from; the first choice is the default."""
+    known = {
+        "token": "one scale per token",
+        "tensor": "one for all tokens of a call, which a single large value coarsens for all of them",
+        "static": "a fixed one from the calibration",
+    }
+    text = ", or ".join(known[choice] for choice in choices)
+    return LeverOption(
+        name="activations",
+        title="activation scales",
+        kind="choice",
+        choices=choices,
+        default=choices[0],
+        summary=f"{text[0].upper()}{text[1:]}.",
+    )
+
+
+def int8_options(*own: LeverOption) -> tuple[LeverOption, ...]:
+    """What every INT8 recipe has, and the recipe's own ones behind the scales of weights."""
+    return (GRANULARITY, *own, CLIPPING, PERCENTILE, KEEP, KEEP_WORST, BASE, HEAD, EMBEDDING, TEXT)
 
 
 @dataclass(frozen=True, slots=True)

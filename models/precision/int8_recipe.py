@@ -21,7 +21,7 @@ from gptscope.models.levers import (
     OptionValue,
     ProfileFacts,
 )
-from gptscope.models.precision.int8_options import WEIGHTS, Int8Settings, read_settings
+from gptscope.models.precision.int8_options import Int8Settings, int8_options, read_settings
 from gptscope.models.precision.recipe import PrecisionRecipe
 from gptscope.models.quantization.layers import Int8ActivationLinear, Int8Embedding, Int8Weight
 from gptscope.models.quantization.names import linears, matching, set_module
@@ -44,7 +44,7 @@ class Int8Recipe(PrecisionRecipe):
     bytes_per_value = 1.0
     preparing_bytes = 4.5
     workloads = INFERENCE_WORKLOADS
-    options: ClassVar[tuple[LeverOption, ...]] = WEIGHTS
+    options: ClassVar[tuple[LeverOption, ...]] = int8_options()
     reads_ranges = False
     """True when `make_layer` wants calibrated ranges of activations."""
     products: ClassVar[frozenset[str]] = W8A8_OPS

@@ -5,10 +5,11 @@ from torch import nn
 
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverOption, OptionValue
-from gptscope.models.precision.int8_options import RANGE, RANGES, WEIGHTS, read_settings
-from gptscope.models.precision.int8_recipe import Int8Recipe, limits_for
-from gptscope.models.quantization.layers import Int8DynamicLinear, Int8StaticLinear, Int8Weight
-from gptscope.models.quantization.names import input_name
+from gptscope.models.precision.int8_dynamic import dynamic_layer
+from gptscope.models.precision.int8_options import RANGE, RANGES, activations_option, int8_options
+from gptscope.models.precision.int8_recipe import Int8Recipe
+from gptscope.models.precision.int8_static import static_layer
+from gptscope.models.quantization.layers import Int8Weight
 from gptscope.models.quantization.ranges_file import Ranges
 from gptscope.models.quantization.smoothing import smooth, smoothed_ranges
 
@@ -22,14 +23,6 @@ ALPHA = LeverOption(
     summary="How much of the outliers moves into the weights: 0 none, 1 all. A scale per token needs about 0.5, fixed "
     "scales more, such as 0.75.",
 )
-ACTIVATIONS = LeverOption(
-    name="activations",
-    title="activation scales",
-    kind="choice",
-    choices=("token", "tensor", "static"),
-    default="token",
-    summary="One scale per token, one for all tokens of a call, or a fixed one from the calibration.",
-)
 
 
 class Int8SmoothQuant(Int8Recipe):
@@ -41,7 +34,7 @@ class Int8SmoothQuant(Int8Recipe):
         "W8A8 after outliers of activations have been moved into the weights, where each channel has its own scale. "
         "The division goes into norms and other weights, so it costs nothing while the model runs."
     )
-    options = (ALPHA, *WEIGHTS[:1], ACTIVATIONS, RANGE, *WEIGHTS[1:], RANGES)
+    options = (ALPHA, *int8_options(activations_option("token", "tensor", "static"), RANGE), RANGES)
     reads_ranges = True
 
     def smooth(self, model: GPT, values: dict[str, OptionValue], ranges: Ranges | None) -> Ranges | None:
@@ -56,11 +49,6 @@ class Int8SmoothQuant(Int8Recipe):
         ranges: Ranges | None,
         dtype: torch.dtype,
     ) -> Int8Weight:
-        read = read_settings(values)
-        weight_NK, limit_N1 = linear.weight.detach(), limits_for(linear, read)
         if values["activations"] == "static":
-            assert ranges is not None
-            limit = ranges.limit(input_name(path), str(values["range"]), read.percentile)
-            return Int8StaticLinear(weight_NK, limit_N1, linear.bias, dtype, input_limit=limit)
-        per_token = values["activations"] == "token"
-        return Int8DynamicLinear(weight_NK, limit_N1, linear.bias, dtype, per_token=per_token)
+            return static_layer(path, linear, values, ranges, dtype)
+        return dynamic_layer(linear, values, dtype)

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from gptscope.models.levers import OptionValue
-from gptscope.models.precision.int8_options import RANGE, RANGES, WEIGHTS, read_settings
+from gptscope.models.precision.int8_options import RANGE, RANGES, int8_options, read_settings
 from gptscope.models.precision.int8_recipe import Int8Recipe, limits_for
 from gptscope.models.quantization.layers import Int8StaticLinear, Int8Weight
 from gptscope.models.quantization.names import input_name
@@ -20,7 +20,7 @@ class Int8Static(Int8Recipe):
         "Weights and activations as INT8, with one fixed scale per layer's input that a calibration text gave: nothing "
         "has to be measured while it runs, but what the text did not show is clipped."
     )
-    options = (*WEIGHTS[:1], RANGE, *WEIGHTS[1:], RANGES)
+    options = (*int8_options(RANGE), RANGES)
     reads_ranges = True
 
     def make_layer(
@@ -31,8 +31,14 @@ class Int8Static(Int8Recipe):
         ranges: Ranges | None,
         dtype: torch.dtype,
     ) -> Int8Weight:
-        assert ranges is not None
-        read = read_settings(values)
-        limit = ranges.limit(input_name(path), str(values["range"]), read.percentile)
-        limit_N1 = limits_for(linear, read)
-        return Int8StaticLinear(linear.weight.detach(), limit_N1, linear.bias, dtype, input_limit=limit)
+        return static_layer(path, linear, values, ranges, dtype)
+
+
+def static_layer(
+    path: str, linear: nn.Linear, values: dict[str, OptionValue], ranges: Ranges | None, dtype: torch.dtype
+) -> Int8StaticLinear:
+    """The layer with the scale that its calibrated range gives."""
+    assert ranges is not None
+    read = read_settings(values)
+    limit = ranges.limit(input_name(path), str(values["range"]), read.percentile)
+    return Int8StaticLinear(linear.weight.detach(), limits_for(linear, read), linear.bias, dtype, input_limit=limit)
