@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.widgets.basics import button, label, set_text, style_label
+from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.viewmodels.progress_text import fraction_of, progress_note
 from gptscope.app.viewmodels.tuning import new_folder, tuning_request, tuning_result
@@ -104,12 +105,19 @@ class TuningDialog(QDialog):
         choose = QHBoxLayout()
         choose.addWidget(self.folder, 1)
         choose.addWidget(button("Choose…", self._choose, name="Choose the folder"))
+        self.text = QLineEdit(self._experiment.text or "")
+        self.text.setPlaceholderText("the text that comes with gptscope")
+        self.text.setAccessibleName("Text file")
+        pick = QHBoxLayout()
+        pick.addWidget(self.text, 1)
+        pick.addWidget(button("Choose…", self._pick_text, name="Choose the text file"))
         for text, widget in (("What trains", self.mode), ("Layers", self.layers), ("Steps", self.steps)):
             widget.setAccessibleName(text)
             form.addRow(text, widget)
         self.lr.setAccessibleName("Learning rate")
         self.folder.setAccessibleName("New folder")
         form.addRow("Learning rate", self.lr)
+        form.addRow("Text file", pick)
         form.addRow("New folder", choose)
         return form
 
@@ -121,11 +129,17 @@ class TuningDialog(QDialog):
         if folder:
             self.folder.setText(folder)
 
+    def _pick_text(self) -> None:
+        file, _ = QFileDialog.getOpenFileName(self, "Train on a text file, UTF-8", self.text.text())
+        if file:
+            self.text.setText(file)
+
     def _start(self) -> None:
         try:
             request = tuning_request(
                 self._experiment, self._variant, mode=self.mode.value(), layers=self.layers.value(),  # type: ignore[arg-type]
                 steps=self.steps.value(), lr=self.lr.value(), folder=self.folder.text(),
+                text=self.text.text(),
             )  # fmt: skip
         except ValueError as error:
             self._tell(str(error), "bad")
@@ -133,6 +147,14 @@ class TuningDialog(QDialog):
         problem = self._controller.work(request)
         self._tell(problem or "Starting", "bad" if problem else "")
         self._working(on=not problem)
+
+    @guarded
+    def reject(self) -> None:
+        """Esc, Close and the window's cross stop a training first; the next one closes."""
+        if self.stop.isEnabled():
+            self._controller.stop()
+        else:
+            super().reject()
 
     def _working(self, *, on: bool) -> None:
         self.start.setEnabled(not on)

@@ -42,8 +42,9 @@ def tuning_request(
     steps: int,
     lr: float,
     folder: str,
+    text: str = "",
 ) -> FineTune:
-    """The command for the engine; the recipe's settings are the shown run's.
+    """The command for the engine; the recipe's settings are the shown run's. An empty `text`: gptscope's own.
 
     Raises:
         ValueError: A number is impossible, or there is no folder.
@@ -60,6 +61,7 @@ def tuning_request(
         layers=layers,
         steps=steps,
         lr=lr,
+        text=str(Path(text.strip()).expanduser()) if text.strip() else None,
         threads=variant.threads,
     )
 

@@ -180,9 +180,11 @@ def layer_errors(run_id: str = "r1", layers: int = 30) -> LayerErrors:
     )  # fmt: skip
 
 
-def compared(*extra: Record, candidate: Variant = INT8, workload: Workload = WORKLOAD) -> list[Record]:
+def compared(
+    *extra: Record, candidate: Variant = INT8, workload: Workload = WORKLOAD, model: str = "smollm2-135m"
+) -> list[Record]:
     """A baseline and a candidate, measured and compared; `extra` comes after the comparison."""
-    experiment = Experiment(model="smollm2-135m", workload=workload, variants=(PLAIN, candidate), quality=True)
+    experiment = Experiment(model=model, workload=workload, variants=(PLAIN, candidate), quality=True)
     begin = ExperimentStarted(experiment_id="q1", experiment=experiment, run_ids=("r0", "r1"), started_unix_ns=UNIX)
     clock = Clock()
     runs: list[Record] = []

@@ -5,9 +5,10 @@ from PySide6.QtWidgets import QWidget
 
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.tuning_dialog import TuningDialog
+from gptscope.app.viewmodels.progress_text import progress_note
 from gptscope.app.viewmodels.quality import QualityPage
 from gptscope.profiling.experiment import Experiment, Variant
-from gptscope.profiling.records import Calibrate, Calibrated
+from gptscope.profiling.records import Calibrate, Calibrated, Failure, Progress
 
 
 class QualityActions(QObject):
@@ -17,6 +18,7 @@ class QualityActions(QObject):
         super().__init__()
         self._controller = controller
         self.tuning: TuningDialog | None = None
+        self._calibrating = False
         controller.work_changed.connect(self._on_work)
 
     def _experiment(self) -> Experiment | None:
@@ -66,13 +68,21 @@ class QualityActions(QObject):
         if experiment is None or shown.variant is None:
             return
         model = shown.variant.model or experiment.model
-        problem = self._controller.work(Calibrate(model=model, recipe=shown.variant.precision))
-        said = problem or "Calibrating on the text that comes with gptscope."
+        recipe = shown.variant.precision
+        text = str(shown.variant.options.get(recipe, {}).get("calibration-text", ""))
+        problem = self._controller.work(Calibrate(model=model, recipe=recipe, text=text))
+        self._calibrating = not problem or self._calibrating
+        said = problem or f"Calibrating on {text or 'the text that comes with gptscope'}; Esc stops it."
         self._controller.told.emit(said, "warning" if problem else "info")
 
     def _on_work(self, record: object) -> None:
+        if isinstance(record, Progress) and self._calibrating:
+            self._controller.told.emit(f"Calibrating: {progress_note(record)}. Esc stops it.", "info")
+        elif isinstance(record, Failure):
+            self._calibrating = False
         if not isinstance(record, Calibrated):
             return
+        self._calibrating = False
         setup = self._controller.setup
         own = {**setup.variant.options.get(record.recipe, {}), "ranges": record.path}
         setup.set_variant(precision=record.recipe, options={**setup.variant.options, record.recipe: own})
