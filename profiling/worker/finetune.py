@@ -32,6 +32,7 @@ from gptscope.profiling.worker.model_info import progress_to
 from gptscope.profiling.worker.output import Output
 from gptscope.profiling.worker.request import check_levers, choose_threads, to_lever_machine
 from gptscope.profiling.worker.saving import check_saved
+from gptscope.profiling.worker.texts import read_text
 from gptscope.profiling.worker.windows import split_windows
 
 WINDOW_TOKENS = 512
@@ -159,10 +160,7 @@ def _training_text(job: _Job) -> tuple[Tensor, str]:
     """Token ids `[N]` to learn from, and what they are called."""
     given = job.command.text
     path = bundled_training_text() if given is None else Path(given).expanduser()
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise RequestError(f"The text {path} cannot be read: {error.strerror}.") from error
+    text = read_text(str(path))
     ids = torch.tensor(job.tokenizer.encode(text), dtype=torch.long)
     limit = job.loaded.model.config.context_length
     if job.command.context > limit:

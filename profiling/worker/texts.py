@@ -13,6 +13,9 @@ from gptscope.profiling.records import GeneratedText
 from gptscope.profiling.worker.failures import RequestError
 from gptscope.profiling.worker.output import Output
 
+MOST_TEXT_BYTES = 64_000_000
+"""Tokens of more text would take minutes to make and gigabytes to keep."""
+
 
 class TokenSource:
     """Gives the same tokens for the same seed, whatever the levers.
@@ -82,10 +85,19 @@ def read_text(path: str) -> str:
     """A person's text file.
 
     Raises:
-        RequestError: It is missing, not a text, or empty; the message says which.
+        RequestError: It is missing, no file, too large, not a text, or empty; the message says which.
     """
+    file = Path(path).expanduser()
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        size_bytes = file.stat().st_size
+        if not file.is_file():
+            raise RequestError(f"{path} is no file. Give a plain text file.")
+        if size_bytes > MOST_TEXT_BYTES:
+            raise RequestError(
+                f"The file {path} has {size_bytes / 1e6:.0f} MB, more than the {MOST_TEXT_BYTES / 1e6:.0f} MB that are "
+                "read at once. Give a part of it."
+            )
+        text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(f"The file {path} is no UTF-8 text (byte {error.start}). Give a plain text file.") from error
     except OSError as error:

@@ -133,6 +133,7 @@ def test_the_same_request_gives_the_same_model(model_folder: Path, tmp_path: Pat
         ({"options": {"granularity": "row"}}, LeverError, "must be one of channel, tensor"),
         ({"context": 65}, RequestError, "reads at most 64"),
         ({"text": "/nowhere/text"}, RequestError, "cannot be read: No such file"),
+        ({"text": "/dev/null"}, RequestError, "is no file"),
         ({"model": "preset:tiny"}, RequestError, "no tokenizer"),
     ],
 )
@@ -147,6 +148,13 @@ def test_impossible_requests_get_a_sentence(
 
 def test_a_short_text_and_a_full_folder_are_refused(model_folder: Path, tmp_path: Path, kit) -> None:
     text = tmp_path / "text.txt"
+    text.write_bytes(bytes(range(256)) * 8)
+    with pytest.raises(RequestError, match="no UTF-8 text"):
+        finetune(request(model_folder, tmp_path / "tuned", text=str(text)), kit.collected())
+    with text.open("wb") as huge:
+        huge.truncate(200_000_000)
+    with pytest.raises(RequestError, match="has 200 MB, more than the 64 MB"):
+        finetune(request(model_folder, tmp_path / "tuned", text=str(text)), kit.collected())
     text.write_text("the old")
     with pytest.raises(RequestError, match=r"has \d+ tokens, but one piece of 16 needs more"):
         finetune(request(model_folder, tmp_path / "tuned", text=str(text)), kit.collected())
