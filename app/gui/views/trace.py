@@ -176,9 +176,19 @@ class TraceView(QWidget):
         """Let each part of the page paint in a frame of its own: all in one would be a stall that one notices."""
         timeline, tables = self.timeline, self.tables
         parts = (timeline.canvas, timeline.minimap, tables.stack, tables.chart, self.inspector)
-        for number, part in enumerate(parts, 1):
+        for part in parts:
             part.setUpdatesEnabled(False)
-            QTimer.singleShot(number * _FRAME_MS, part, lambda part=part: part.setUpdatesEnabled(True))
+        self._paint_next(parts)
+
+    def _paint_next(self, parts: tuple[QWidget, ...]) -> None:
+        """After a frame let the first part paint, then in the same way the others."""
+
+        def paint() -> None:
+            parts[0].setUpdatesEnabled(True)
+            self._paint_next(parts[1:])
+
+        if parts:
+            QTimer.singleShot(_FRAME_MS, self, paint)
 
     def _on_table(self, key: str, page: TracePage) -> None:
         self.tables.show_page(key, page)
