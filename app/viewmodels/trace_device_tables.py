@@ -117,7 +117,7 @@ def launches(linked: Linked) -> TracePage:
     why = chart.empty.removeprefix("n/a: ")
     empty = why[:1].upper() + why[1:]
     made = table(columns, [row.name for row in rows], sort=1, footer=footer, empty=empty)
-    source = "number by time until work began"
+    source = "number of launches"
     chip = f"{fmt.count(every.negative_delays)} before their launch" if every.negative_delays else ""
     return TracePage(made, TraceChart("Launch delays", source, chart, chip=chip))
 
@@ -164,7 +164,7 @@ def copies(linked: Linked) -> TracePage:
     made = table(columns, [row.name for row in rows], sort=2, footer=footer, empty=empty)
     shown = trace_plots.copy_points(linked)
     tip = "Copies and fills of one name and size together, as the device counted their bytes."
-    return TracePage(made, TraceChart("Copies by size", "GB/s over MB per copy", shown, tip=tip))
+    return TracePage(made, TraceChart("Copies by size", "GB/s", shown, tip=tip))
 
 
 def communication(linked: Linked) -> TracePage:
@@ -212,7 +212,7 @@ def memory(linked: Linked) -> TracePage:
     made = table(columns, [row.operator for row in rows], sort=2, footer=footer, empty=empty)
     chart = TraceChart(
         "Memory over time",
-        "MB over ms",
+        "allocated",
         trace_plots.memory_lines(linked),
         read_out=trace_plots.memory_at,
         tip="What torch's allocators had given out, over the time from the beginning.",

@@ -264,7 +264,7 @@ def roofline(linked: Linked) -> TracePage:
     tip = f"Bytes and FLOPs are modelled from the recorded shapes. {roofs}"
     chip = "roofs published" if peaks is not None else "roofs not known"
     shown = trace_plots.roofline(linked, kernels, use)
-    return TracePage(made, TraceChart("Roofline", "GFLOP/s over FLOP per byte", shown, chip=chip, tip=tip))
+    return TracePage(made, TraceChart("Roofline", "GFLOP/s", shown, chip=chip, tip=tip))
 
 
 TABLES: dict[str, TraceTab] = {

@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
+from gptscope.app.gui.charts.axes import NAME_HEIGHT
 from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
@@ -50,9 +51,13 @@ class ColumnsCanvas(Painted):
         """Where columns are drawn."""
         metrics, chart = self.theme.metrics(_PX), self._chart
         left = max((metrics.horizontalAdvance(text) for _, text in chart.y_axis.ticks), default=0.0) + 10
-        bottom = self.height() - _AXIS - legend_height(self.theme, chart.legend, float(self.width()))
+        bottom = self.height() - self._below() - legend_height(self.theme, chart.legend, float(self.width()))
         width = min(max(self.width() - left - 12, 10), max(len(chart.keys), 1) * _WIDEST)
         return QRectF(left, _TOP, width, max(bottom - _TOP, 10))
+
+    def _below(self) -> float:
+        """Room for the ticks, and for the axis's name where it is written."""
+        return _AXIS + (NAME_HEIGHT if self._chart.x_axis.named else 0.0)
 
     def column(self, area: QRectF, number: int) -> tuple[float, float]:
         """Left and right edge of a column."""
@@ -79,7 +84,7 @@ class ColumnsCanvas(Painted):
         for number in range(len(chart.keys)):
             self._paint_column(painter, area, number)
         self._paint_axis(painter, area)
-        paint_legend(painter, theme, chart.legend, 0.0, area.bottom() + _AXIS, float(self.width()))
+        paint_legend(painter, theme, chart.legend, 0.0, area.bottom() + self._below(), float(self.width()))
 
     def _paint_grid(self, painter: QPainter, area: QRectF) -> None:
         theme, metrics = self.theme, self.theme.metrics(_PX)
@@ -124,6 +129,9 @@ class ColumnsCanvas(Painted):
             painter.setPen(theme.color("t3"))
             painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
             free_from = left + wide + 8
+        if chart.x_axis.named:
+            box = QRectF(area.left(), bottom + 5 + metrics.height(), area.width(), metrics.height())
+            painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), chart.x_axis.title)
 
     # ---------------------------------------------------------------------------------------------- pointing
 

@@ -59,7 +59,7 @@ def _about(step: StepTimes) -> str:
 def _numbered(names: Sequence[str]) -> Axis:
     every = max(1, -(-len(names) // 8))
     ticks = tuple((float(place), names[place]) for place in range(0, len(names), every))
-    return Axis(low=-0.5, high=len(names) - 0.5, ticks=ticks, title="step")
+    return Axis(low=-0.5, high=len(names) - 0.5, ticks=ticks, title="step", named=True)
 
 
 def delay_columns(linked: Linked) -> ColumnChart:
@@ -77,7 +77,7 @@ def delay_columns(linked: Linked) -> ColumnChart:
     every = max(1, -(-len(texts) // 7))
     ticks = tuple((place - 0.5, texts[place]) for place in range(0, len(texts), every))
     return ColumnChart(
-        x_axis=Axis(low=-0.5, high=len(counts) - 0.5, ticks=ticks, title="delay"),
+        x_axis=Axis(low=-0.5, high=len(counts) - 0.5, ticks=ticks, title="time until work began", named=True),
         y_axis=_whole(linear_axis(0, float(counts.max()), title="launches")),
         keys=tuple(
             f"{DELAY}\n{low}\n{high}" for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)

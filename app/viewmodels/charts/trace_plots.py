@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.chart_data import ChartData, Line, Point, floats
+from gptscope.app.viewmodels.chart_data import Axis, ChartData, Floats, Line, Point, floats
 from gptscope.app.viewmodels.charts.bars import no_plot
 from gptscope.app.viewmodels.scales import linear_axis, log_axis
 from gptscope.profiling.machine.published import PublishedPeaks, published_peaks
@@ -19,6 +19,7 @@ MOMENT = "moment"
 """A key that begins so means a moment, in nanoseconds of the file's clock."""
 _NS_PER_MS = 1e6
 _MOST_POINTS = 400
+_STRETCHES = 200
 _ROOFS = (("bf16_tflops", "BF16 tensor cores"), ("fp16_tflops", "FP16 tensor cores"))
 
 
@@ -51,7 +52,7 @@ def roofline(linked: Linked, kernels: Sequence[KernelSums], devices: Sequence[De
     xs = [dot.x for dot in dots] + [float(v) for line in lines for v in line.x]
     ys = [dot.y for dot in dots] + [float(v) for line in lines for v in line.y]
     return ChartData(
-        x_axis=log_axis(min(xs), max(xs), unit="FLOP/B", title="FLOPs per byte"),
+        x_axis=_named(log_axis(min(xs), max(xs), title="FLOPs per byte")),
         y_axis=log_axis(min(ys), max(ys) * (3 if lines else 1.01), title="GFLOP/s"),
         lines=lines,
         points=dots,
@@ -116,7 +117,7 @@ def copy_points(linked: Linked) -> ChartData:
         dots.append(Point(x=n_bytes / 1e6, y=rate, size=radius, category=kind, label=label, key=name))
     xs, ys = [dot.x for dot in dots], [dot.y for dot in dots]
     return ChartData(
-        x_axis=log_axis(min(xs), max(xs), unit="MB", title="megabytes per copy"),
+        x_axis=_named(log_axis(min(xs), max(xs), title="MB per copy")),
         y_axis=log_axis(min(ys), max(ys), title="GB/s"),
         points=tuple(dots),
         summary=f"Copies and fills by size and bandwidth: {fmt.count(int(counted.size))}.",
@@ -137,8 +138,8 @@ def memory_lines(linked: Linked) -> ChartData:
         x, y = (memory.time_ns[here] - start) / _NS_PER_MS, memory.allocated[here] / 1e6
         best = int(np.argmax(y))
         label = f"{name} at most {fmt.quantity(float(y[best]) * 1e6, 'bytes')}"
-        until = np.append(x, (end - start) / _NS_PER_MS)  # a value holds until the next one
-        lines.append(Line(name=name, x=np.repeat(until, 2)[1:-1], y=np.repeat(y, 2), end_label=label))
+        held_x, held_y = _held(x, y, (end - start) / _NS_PER_MS)
+        lines.append(Line(name=name, x=held_x, y=held_y, end_label=label))
         key = f"{MOMENT}\n{int(memory.time_ns[here][best])}"
         about = f"{label}, {fmt.number(float(x[best]))} ms from the beginning"
         dots.append(Point(x=float(x[best]), y=float(y[best]), size=4.0, category="other", label=about, key=key))
@@ -148,12 +149,32 @@ def memory_lines(linked: Linked) -> ChartData:
     lines = [_in_role(lines[i], first=place == 0) for place, i in enumerate(order)]
     top = float(lines[0].y.max())
     return ChartData(
-        x_axis=linear_axis(0, (end - start) / _NS_PER_MS, unit="ms", title="milliseconds", exact=True),
+        x_axis=linear_axis(0, (end - start) / _NS_PER_MS, title="ms from the beginning", exact=True, named=True),
         y_axis=linear_axis(0, 1.15 * top, unit="MB", title="megabytes"),
         lines=tuple(lines),
         points=tuple(dots),
         summary="; ".join(line.end_label for line in lines),
     )
+
+
+def _held(x: Floats, y: Floats, end: float) -> tuple[Floats, Floats]:
+    """Stairs: a value holds until the next one. Of very many, each stretch keeps its first, least, most and last."""
+    if x.size <= 2 * _STRETCHES:
+        until = np.append(x, end)
+        return np.repeat(until, 2)[1:-1], np.repeat(y, 2)
+    stretch = np.minimum(x / max(end, 1e-9) * _STRETCHES, _STRETCHES - 1).astype(np.int64)
+    first = np.flatnonzero(np.append([True], stretch[1:] != stretch[:-1]))
+    last = np.append(first[1:], x.size) - 1
+    before = np.append(y[0], y[last[:-1]])
+    low, high = np.minimum.reduceat(y, first), np.maximum.reduceat(y, first)
+    xs = np.column_stack((x[first], x[first], x[first], x[last])).ravel()
+    ys = np.column_stack((before, low, high, y[last])).ravel()
+    return np.append(xs, end), np.append(ys, y[-1])
+
+
+def _named(axis: Axis) -> Axis:
+    """With its title below the ticks."""
+    return dataclasses.replace(axis, named=True)
 
 
 def _in_role(line: Line, *, first: bool) -> Line:

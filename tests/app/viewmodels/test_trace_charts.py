@@ -76,6 +76,41 @@ def test_memory_over_time_has_its_peak_where_the_trace_has_it(linked: Linked) ->
     assert page.chart.read_out(chart, chart.points[0].x).endswith("CUDA 0 1.25 MB")
 
 
+def test_many_allocations_keep_their_extremes_and_the_value_that_holds_between_them(tmp_path: Path) -> None:
+    trace = gpu_trace()
+    trace["traceEvents"] = [event for event in trace["traceEvents"] if event["name"] != "[memory]"]
+    for burst in (1_000_100, 1_000_900):
+        for number in range(600):
+            total = 9_000_000 if number % 2 else 5_000_000
+            args = {
+                "Device Type": 1,
+                "Device Id": 0,
+                "Bytes": 1,
+                "Total Allocated": 1_000_000 if number == 599 else total,
+            }
+            event = {
+                "ph": "i",
+                "s": "t",
+                "name": "[memory]",
+                "pid": 1,
+                "tid": 10,
+                "ts": burst + number / 10,
+                "args": args,
+            }
+            trace["traceEvents"].append(event)
+    path = tmp_path / "many.json"
+    path.write_text(json.dumps(trace))
+    chart = chart_of(TABLES["memory"].make(Linked.of(open_trace(path))))
+    assert isinstance(chart, ChartData)
+    (line,) = chart.lines
+    assert line.x.size < 850
+    assert (line.y.min(), line.y.max()) == (1, 9)
+    between = (line.x > 0.17) & (line.x < 0.89)
+    assert not between.any()
+    left, right = np.flatnonzero(line.x < 0.5)[-1], np.flatnonzero(line.x > 0.5)[0]
+    assert line.y[left] == line.y[right] == 1
+
+
 def gpu(name: str, tmp_path: Path, *more: dict[str, Any]) -> Linked:
     """A matrix product with types and shapes on a device of this name."""
     trace = gpu_trace()
