@@ -122,25 +122,40 @@ class BarView:
         return self._bar
 
 
+class _Stage:
+    """A part of a phase that counts one thing from its beginning to its end, such as windows, then prompts."""
+
+    def __init__(self, begun_s: float, quarter: int, first: Progress) -> None:
+        self.begun_s, self.quarter = begun_s, quarter
+        self.first = self.latest = first
+
+    def over(self, progress: Progress) -> bool:
+        """Whether another part has begun."""
+        return progress.unit != self.latest.unit or progress.done < self.latest.done
+
+
 class LineView:
     """One line when a phase begins, and one per quarter of a phase that takes long."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._begun: dict[tuple[Phase, str], tuple[float, int]] = {}
+        self._stages: dict[tuple[Phase, str], _Stage] = {}
 
     def update(self, progress: Progress, who: str) -> None:
         what, now = (progress.phase, who), time.monotonic()
         quarter = int(_QUARTERS * progress.done / progress.total) if progress.total else 0
-        if what not in self._begun:
-            self._begun[what] = (now, quarter)
+        stage = self._stages.get(what)
+        if stage is None:
             self._console.line(describe(progress, who))
+        if stage is None or stage.over(progress):
+            self._stages[what] = _Stage(now, quarter, progress)
             return
-        begun, shown = self._begun[what]
-        if shown < quarter < _QUARTERS and now - begun > _LONG_S:
-            left_s = (now - begun) / progress.done * (progress.total - progress.done)
+        stage.latest = progress
+        if stage.quarter < quarter < _QUARTERS and now - stage.begun_s > _LONG_S:
+            gained = progress.done - stage.first.done
+            left_s = (now - stage.begun_s) / gained * (progress.total - progress.done)
             self._console.line(f"{describe(progress, who)}: {amount(progress)}, about {left_s:.0f} s left")
-            self._begun[what] = (begun, quarter)
+            stage.quarter = quarter
 
     def say(self, sentence: str, *, warning: bool = False) -> None:
         self._console.line(f"Warning: {sentence}" if warning else sentence)

@@ -46,6 +46,23 @@ def test_a_long_phase_tells_its_quarters_and_the_time_left(screen, monkeypatch: 
     assert "50.0 of 100 MB, about 20 s left" in lines[2]
 
 
+def test_each_part_of_a_phase_has_quarters_of_its_own(screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    file, console = screen()
+    view = LineView(console)
+    for unit, total in (("windows", 4), ("prompts", 8), ("prompts", 8)):
+        for done in range(1, total + 1):
+            view.update(Progress(phase="evaluate", done=done, total=total, unit=unit), "")
+            now[0] += 6
+    prompts = [(3, 30), (4, 24), (6, 12)] * 2
+    assert file.getvalue().splitlines() == [
+        "Comparing output",
+        "Comparing output: 3 of 4 windows, about 6 s left",
+        *(f"Comparing output: {done} of 8 prompts, about {left_s} s left" for done, left_s in prompts),
+    ]
+
+
 def test_a_terminal_gets_one_bar_that_goes_away(screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "100")
