@@ -55,9 +55,13 @@ class EventStream:
 
     def __iter__(self) -> Iterator[Piece]:
         rest = self._find_events()
+        enough = 0
         for fresh in self._blocks:
             if self._ended:
                 self._keep_tail(fresh)
+                continue
+            if len(rest) + len(fresh) < enough:
+                rest += fresh
                 continue
             block = fresh
             cut = _last_boundary(block)
@@ -71,6 +75,8 @@ class EventStream:
                 cut = len(block)  # a long tail, or one event after another without a comma: look at each
             piece, unread = self._decode(rest, block, cut)
             rest = self._after(unread + block[cut:])
+            # Looking at a long unfinished event again with every block would take quadratic time.
+            enough = 0 if piece.events else min(2 * len(rest), _REST_LIMIT)
             if len(rest) > _REST_LIMIT:
                 raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
             if piece.events:

@@ -190,3 +190,20 @@ def test_a_list_of_events_that_comes_too_late_is_not_said_to_be_missing(tmp_path
     path.write_bytes(b'{"notes": "' + b"x" * (17 << 20) + b'", ' + text_of(event())[1:])
     with pytest.raises(TraceError, match='without "traceEvents" in its first 16 MiB'):
         open_trace(path)
+
+
+@pytest.mark.timeout(60)
+def test_an_event_that_goes_on_through_many_blocks_is_not_looked_at_with_each(tmp_path: Path):
+    path = tmp_path / "open.json"
+    path.write_bytes(
+        b'{"traceEvents":[' + json.dumps(event()).encode() + b',{"args":{' + b'{"ph":"X","ts":1},' * 1_200_000
+    )
+    with pytest.raises(TraceError, match="an event of more than 16 MiB"):
+        open_trace(path)
+
+
+def test_a_large_event_is_read_whole(tmp_path: Path):
+    path = tmp_path / "large.json"
+    path.write_bytes(text_of(event(args={"list": ["x" * 50] * 60_000}), event(ts=5)))
+    trace = open_trace(path)
+    assert (len(trace), len(trace.args(0)["list"]), trace.health) == (2, 60_000, ())
