@@ -1,7 +1,8 @@
 """Temporary folders that nobody has to clean up: each has its process's number.
 
-The engine removes a worker's folders when the worker has ended, however it ended, and every worker sweeps at its start,
-for engines that were killed. Compilers that a worker starts write there too: killed ones leave files like `cc1Xy.s`.
+The engine removes a worker's folders when the worker has ended, however it ended, and every worker and every opener of
+traces sweeps at its start, for engines and windows that were killed. Compilers that a worker starts write there too:
+killed ones leave files like `cc1Xy.s`.
 """
 
 import os
