@@ -64,6 +64,7 @@ ROWS: dict[str, Row] = {
     "bf16": Row("bf16"),
     "fp16": Row("fp16"),
     "int8-weight-only": Row("int8-weight-only"),
+    "int8-weight-only+compile": Row("int8-weight-only", fusions=("attention", "qkv", "mlp", "norm", "compile")),
     "int8-weight-only, INT8 KV": Row("int8-weight-only", kv_cache="int8"),
     "int8-dynamic, per tensor": Row("int8-dynamic", {**NAIVE, "activations": "tensor"}),
     "int8-dynamic": Row("int8-dynamic"),

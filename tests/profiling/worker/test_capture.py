@@ -47,6 +47,13 @@ def test_steps_are_marked_and_modules_named(kit, tmp_path):
     assert recording.notes == ()
 
 
+def test_an_int8_layer_is_named_as_the_layer_it_stands_for(kit, tmp_path):
+    recording, _ = record(kit, decode_bench(kit, precision="int8-dynamic"), 1, tmp_path)
+    scopes = {event["name"] for event in events_of(recording.trace) if event["name"].startswith("module: ")}
+    assert "module: blocks.1.mlp.down" in scopes
+    assert not [name for name in scopes if "mlp.down." in name]
+
+
 def test_training_steps_hold_forward_backward_and_optimizer_but_no_data_making(kit, tmp_path):
     work = Workload(kind="train", batch=1, context=8)
     bench = TrainBench(kit.prepared(workload="train"), work, TokenSource(None, kit.tiny.vocab_size, 1))
