@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from pytestqt.qtbot import QtBot
@@ -16,7 +17,9 @@ from gptscope.app.gui.tuning_dialog import TuningDialog
 from gptscope.app.gui.views.quality import QualityView
 from gptscope.app.gui.window import QUALITY, MainWindow
 from gptscope.app.viewmodels.experiment_view import ExperimentView
+from gptscope.assets.bundled import evaluation_text
 from gptscope.profiling.experiment import Variant, Workload
+from gptscope.profiling.records import ExperimentStarted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PATIENCE_MS = 120_000
@@ -36,6 +39,12 @@ def real(look: Theme, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPa
     qtbot.waitUntil(lambda: window.controller.model is not None, timeout=PATIENCE_MS)
     work = Workload(kind="decode", context=32, new_tokens=16, steps=5)
     records = compared(quality(), layer_errors(), candidate=STATIC, model="bundled", workload=work)
+    begin = records[0]
+    assert isinstance(begin, ExperimentStarted)
+    own = tmp_path / "own.txt"
+    own.write_text(evaluation_text().read_text("utf-8")[:6000], "utf-8")
+    shown = msgspec.structs.replace(begin.experiment, text=str(own))
+    records[0] = msgspec.structs.replace(begin, experiment=shown)
     window.controller.experiment = ExperimentView.replay("x", records)
     window.controller.experiment_opened.emit()
     window.show_view(QUALITY)
@@ -160,7 +169,8 @@ def test_calibrating_fills_setup_and_verifying_a_mix_measures_it(real: MainWindo
     page = quality_view._page
     assert page is not None
     assert page.quality is not None
-    assert page.quality.tokens > 1000
+    assert page.quality.tokens > 500
+    assert page.quality.text.endswith("own.txt")
     assert page.variant is not None
     assert page.variant.options["int8-static"]["keep"] == "blocks.1.mlp.down+blocks.0.mlp.down"
     assert quality_view.cards[0].value.text() != "n/a"
