@@ -34,8 +34,17 @@ class ArgsReader:
         self._known: tuple[int, list[Any]] = (-1, [])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For another process: checkpoints cannot go there and are found anew when first needed."""
+        """For another process: checkpoints cannot go there and are found anew by `prepare`, or when first needed."""
         return ArgsReader, (self.path, self.pieces, (), self._bom_bytes)
+
+    def prepare(self) -> None:
+        """Find the places from which a packed file can be read: that inflates all of it once.
+
+        Raises:
+            TraceError: The file cannot be read.
+        """
+        if not self._checkpoints:
+            self._checkpoints = find_checkpoints(self.path)
 
     def of(self, place: int) -> dict[str, Any]:
         """The arguments of one event; empty when it has none, or when the file is gone or has changed."""
@@ -51,8 +60,7 @@ class ArgsReader:
 
     def _read(self, piece: int) -> list[Any]:
         try:
-            if not self._checkpoints:
-                self._checkpoints = find_checkpoints(self.path)
+            self.prepare()
             offset, size = int(self.pieces.offset[piece]), int(self.pieces.size[piece])
             text = read_range(self.path, offset, size, self._checkpoints, self._bom_bytes)
         except TraceError:

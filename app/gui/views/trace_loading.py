@@ -23,6 +23,7 @@ from gptscope.app.opener.jobs import OpenedTrace
 from gptscope.app.viewmodels.timeline_model import Timeline
 from gptscope.profiling.processes import describe_exit
 from gptscope.profiling.temp_folders import temporary_folder
+from gptscope.profiling.trace import TraceError
 
 __all__ = ["OpenedTrace", "TraceLoader"]
 
@@ -153,7 +154,9 @@ class TraceLoader(QObject):
             "ranged": self.ranged,
         }
         if name == "opened":
-            self.opened.emit(self._handed_over(Path(values[0])))
+            opened = self._handed_over(Path(values[0]))
+            self.opened.emit(opened)
+            _find_arguments(opened)
         else:
             signals[name].emit(*values)
         if name in {"opened", "table_ready"}:
@@ -164,6 +167,14 @@ class TraceLoader(QObject):
         self._files[opened.timeline] = file
         weakref.finalize(opened.timeline, _remove, file)
         return opened
+
+
+def _find_arguments(opened: OpenedTrace) -> None:
+    """Here and not when the first event is clicked, which would stall the window for a large packed file."""
+    reader = opened.timeline.trace.args_reader
+    if reader is not None:
+        with contextlib.suppress(TraceError):  # it has gone: then events have no arguments
+            reader.prepare()
 
 
 def _remove(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 import random
 from pathlib import Path
 
@@ -319,3 +320,19 @@ def test_arguments_that_are_no_object_are_left_out_and_reported(write_trace):
     trace = open_trace(write_trace([{"ph": "X", "name": "k", "ts": 1, "dur": 1, "args": [1]}]))
     assert len(trace) == 1
     assert "unusual types" in trace.health[0].message
+
+
+def test_arguments_are_read_in_another_process_too_from_packed_files(tmp_path):
+    events = [
+        {"ph": "X", "name": "k", "ts": n, "dur": 1, "args": {"number": n, "filler": "x" * 200}} for n in range(20_000)
+    ]
+    path = tmp_path / "packed.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode()))
+    reader = pickle.loads(pickle.dumps(open_trace(path).args_reader))
+    reader.prepare()
+    assert [reader.of(place)["number"] for place in (0, 19_999, 7)] == [0, 19_999, 7]
+    path.unlink()
+    gone = pickle.loads(pickle.dumps(reader))
+    assert gone.of(3) == {}
+    with pytest.raises(TraceError):
+        gone.prepare()
