@@ -22,7 +22,7 @@ from gptscope.profiling.metrics.verdict import Verdict
 from gptscope.profiling.records import Quality
 
 MOST_RUNS = 16
-_TITLE_WIDTH = 180
+_TITLE_WIDTH = 168
 """Pixels for the longest name of a figure with its unit."""
 _MOST_WITH_RATIOS = 3
 """Runs up to which there is room for a column of ratios beside each candidate; beyond, colours alone tell."""
@@ -135,9 +135,9 @@ def figures_table(summaries: Sequence[RunSummary], names: Sequence[str]) -> Tabl
         ratios = [_ratio(line[place], line[0]) if place else None for _, line in kept]
         tones = [verdict_tone(row, ratio) for (row, _), ratio in zip(kept, ratios, strict=True)]
         texts = [column.texts[place] for column in shown]
-        columns.append(_text_column(name, texts, 76 if place else 86, [] if with_ratios else tones))
+        columns.append(_text_column(name, texts, 66 if place else 76, [] if with_ratios else tones))
         if place and with_ratios:
-            columns.append(_text_column("ratio", [fmt.ratio(ratio) for ratio in ratios], 58, tones))
+            columns.append(_text_column("ratio", [fmt.ratio(ratio) for ratio in ratios], 54, tones))
     return Table(columns=tuple(columns), rows=len(kept), sortable=False, empty="No figure was measured in these runs.")
 
 

@@ -145,13 +145,13 @@ class QualityComparison:
 
 def _signal_reason(tokens: int, noise: float) -> dict[str, str]:
     if tokens and noise == 0.0:
-        return {"logit_sqnr_db": "n/a: the logits are equal bit by bit, so there is no noise."}
-    return {} if tokens else {"logit_sqnr_db": "n/a: no text was evaluated."}
+        return {"logit_sqnr_db": "the logits are equal bit by bit, so there is no noise."}
+    return {} if tokens else {"logit_sqnr_db": "no text was evaluated."}
 
 
 def _forced_reason(prompts: int, tokens: int) -> dict[str, str]:
     if prompts and not tokens:
-        return {"forced_tokens": "n/a: the baseline was not loaded any more when the candidate had spoken."}
+        return {"forced_tokens": "the baseline was not loaded any more when the candidate had spoken."}
     return {}
 
 
@@ -172,12 +172,12 @@ def _reasons(
     if tokens == 0:
         side = "candidate" if broken else "baseline" if broken_baseline else ""
         why = f"every position's logits of the {side} hold NaN or infinity" if side else "no text was evaluated"
-        reasons.update(dict.fromkeys((*fields, "kl_mean", "kl_median", "kl_p99", "top1_agreement"), f"n/a: {why}."))
+        reasons.update(dict.fromkeys((*fields, "kl_mean", "kl_median", "kl_p99", "top1_agreement"), f"{why}."))
     for field, estimate in zip(fields, estimates, strict=True):
         if tokens and estimate.value is None:
-            reasons[field] = "n/a: the model is so surprised by the text that its perplexity exceeds e^300."
+            reasons[field] = "the model is so surprised by the text that its perplexity exceeds e^300."
         if estimate.error is None:
-            reasons[f"{field}_error"] = reasons.get(field, "n/a: one block of text gives no standard error.")
+            reasons[f"{field}_error"] = reasons.get(field, "one block of text gives no standard error.")
     for name, count in (("broken_positions", broken), ("broken_baseline", broken_baseline)):
         if count:
             side = "candidate" if name == "broken_positions" else "baseline"

@@ -70,7 +70,7 @@ def _reason(verdict: Verdict, quality: Quality | None, *, training: bool) -> str
     if quality is None:
         return NOT_COMPARED
     if quality.kl_mean is None:
-        return quality.unknown.get("kl_mean", NOT_COMPARED)
+        return quality.unknown.get("kl_mean", NOT_COMPARED).rstrip(".")
     if verdict.speedup is None and verdict.plain_ratio is None:
         return verdict.sentence.removeprefix(f"{verdict.title}: ").rstrip(".")
     return ""
