@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import os
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gptscope.profiling.store.schema import APPLICATION_ID, SCHEMA_VERSION, migr
 
 FILE_NAME = "library.sqlite3"
 BUSY_TIMEOUT_S = 15.0
+_RETRY_S = 0.01
 CHECKED_BYTES = 32_000_000
 """A library up to this size is checked whole when it is opened (about 5 ms per 10 MB); a larger one as it is read."""
 
@@ -123,7 +125,7 @@ def _open_and_check(path: Path, notices: tuple[str, ...]) -> OpenedFile:
         _refuse_by_content(connection, path)
         _check_pages(connection, path)
         if reason is None:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _switch_to_wal(connection)
             migrate(connection)
         else:
             _refuse_old(connection, path)
@@ -131,6 +133,20 @@ def _open_and_check(path: Path, notices: tuple[str, ...]) -> OpenedFile:
         connection.close()
         raise
     return OpenedFile(connection=connection, read_only_reason=reason, notices=notices)
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Wait while another program writes: SQLite itself does not wait here, whatever the connection's timeout is."""
+    until = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_held(error) or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return
 
 
 def _refuse_old(connection: sqlite3.Connection, path: Path) -> None:
@@ -246,6 +262,11 @@ def is_damage(error: sqlite3.Error) -> bool:
     return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "malformed" in str(error)
 
 
+def is_held(error: sqlite3.Error) -> bool:
+    """True when another program is writing."""
+    return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_BUSY")
+
+
 def is_read_only(error: sqlite3.Error) -> bool:
     """True when the file or its folder may not be written."""
     name = getattr(error, "sqlite_errorname", None) or ""
@@ -257,7 +278,7 @@ def describe(error: sqlite3.Error, path: Path) -> str:
     name = getattr(error, "sqlite_errorname", None) or ""
     if name.startswith("SQLITE_FULL"):
         return f"There is no space left on the disk of the library {path}. Free some space."
-    if name.startswith("SQLITE_BUSY"):
+    if is_held(error):
         return f"The library {path} is held by another program. Close it, or give another folder with --library."
     if is_read_only(error):
         return f"The library {path} is read-only"

@@ -1,10 +1,13 @@
 """Killing the program at any moment, and two programs at once."""
 
+import contextlib
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 
 from gptscope.profiling.records import SliceDone
 from gptscope.profiling.store.library import Library
+from gptscope.profiling.store.opening import FILE_NAME, _switch_to_wal, connect
 from gptscope.profiling.store.recorder import BATCH_S
 
 SCRIPT = Path(__file__).with_name("endless_run.py")
@@ -78,6 +82,25 @@ def test_two_programs_write_at_once_and_lose_nothing(folder: Path) -> None:
     with Library(folder) as library:
         for number in range(2):
             assert slices(library, f"p{number}-a") == list(range(400))
+
+
+def test_a_new_library_waits_for_a_program_that_is_making_it_too(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    with contextlib.closing(
+        sqlite3.connect(folder / FILE_NAME, isolation_level=None, check_same_thread=False)
+    ) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.execute("DROP TABLE t")
+        opened = connect(folder / FILE_NAME)
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+        release.start()
+        begun = time.monotonic()
+        _switch_to_wal(opened)
+        assert 0.2 < time.monotonic() - begun < 10
+        assert opened.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        release.join()
+        opened.close()
 
 
 @pytest.mark.parametrize("writers", [4])
