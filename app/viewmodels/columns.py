@@ -148,7 +148,7 @@ def _speedup_tone(speedup: float) -> str:
 def bar(title: str, shares: Numbers, *, width: int = 140, tip: str = "") -> Column:
     """Shares as bars."""
     values = floats(shares)
-    shown = _Figures(values, fmt.percent, "n/a")
+    shown = _Figures(values, fmt.share, "n/a")
     return Column(title=title, values=values, text=shown, look="bar", width=width, tip=tip)
 
 

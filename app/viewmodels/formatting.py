@@ -54,6 +54,7 @@ _ASCII = {
 
 _MOST_DECIMALS = 7
 """A change and its error with more decimals are written with powers of ten."""
+_LEAST_SHARE = 1e-4
 
 
 def show_digits(digits: int) -> None:
@@ -170,6 +171,12 @@ def percent(fraction: float | None, reason: str = "") -> str:
     decimals = 0 if size >= 9.95 or value == 0 else 1 if size >= 0.95 else 2
     decimals += digits() - DIGITS[0] if value else 0
     return f"{fixed(value, decimals)} %"
+
+
+def share(fraction: float | None, reason: str = "") -> str:
+    """A part of a whole, as `percent`, but digits far behind the point say nothing there."""
+    tiny = fraction is not None and 0 < fraction < _LEAST_SHARE
+    return "<0.01 %" if tiny else percent(fraction, reason)
 
 
 def of_peak(fraction: float | None, reason: str = "") -> str:

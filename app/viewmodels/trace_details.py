@@ -98,18 +98,14 @@ def range_lines(sums: RangeSums) -> tuple[tuple[str, str, str, str], ...]:
     length = max(sums.length_ns, 1)
     short = max((one.calls for one in sums.categories), default=0) >= _MANY or sums.gaps >= _MANY
     lines = [
-        (one.category, _counted(one.calls, "call", short=short), fmt.duration(one.ns / 1e9), _share(one.ns / length))
+        (one.category, _counted(one.calls, "call", short=short), fmt.duration(one.ns / 1e9), fmt.share(one.ns / length))
         for one in sums.categories
     ]
     gaps = _counted(sums.gaps, "gap", short=short) if sums.gap_ns else "no gaps"
-    lines.append(("", gaps, fmt.duration(sums.gap_ns / 1e9), _share(sums.gap_ns / length)))
+    lines.append(("", gaps, fmt.duration(sums.gap_ns / 1e9), fmt.share(sums.gap_ns / length)))
     return tuple(lines)
 
 
 def _counted(count: int, what: str, *, short: bool) -> str:
     """Large numbers leave no room for the word."""
     return fmt.count(count) if short else f"{fmt.count(count)} {what}{'s' if count != 1 else ''}"
-
-
-def _share(fraction: float) -> str:
-    return fmt.percent(fraction) if not 0 < fraction < 1e-4 else "<0.01 %"

@@ -46,7 +46,7 @@ def by_category(pieces: Sequence[Piece], empty: str) -> BarChart:
             BarPart(value=one.ns / _NS_PER_MS, look=category, key=one.key, label=f"{one.name}: {_ms(one.ns)}")
             for one in inside
         ]
-        text = f"{_ms(time)}, {fmt.percent(time / whole)}"
+        text = f"{_ms(time)}, {fmt.share(time / whole)}"
         rows.append(BarRow(name=category_title(category), key=inside[0].key, text=text, parts=tuple(parts)))
     return _chart(rows, empty)
 
@@ -113,7 +113,7 @@ def gap_bars(gaps: Sequence[GapSums]) -> BarChart:
         key = f"{one.device}\n{one.cause}"
         label = f"{name}: {_ms(one.total_ns)} in {_gaps(one.gaps)}"
         part = BarPart(value=one.total_ns / _NS_PER_MS, look="hatch", key=key, label=label)
-        text = f"{_ms(one.total_ns)}, {fmt.percent(one.total_ns / whole if whole else 0.0)}"
+        text = f"{_ms(one.total_ns)}, {fmt.share(one.total_ns / whole if whole else 0.0)}"
         rows.append(BarRow(name=name, key=key, text=text, parts=(part,)))
     return _chart(rows, NO_DEVICE)
 

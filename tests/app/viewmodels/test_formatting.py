@@ -216,3 +216,10 @@ def test_more_digits_are_shown_everywhere_when_asked_for(four_digits: None) -> N
 def test_three_digits_are_the_usual_number() -> None:
     assert f.digits() == 3
     assert f.number(57.0234) == "57.0"
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"), [(6.61e-6, "<0.01 %"), (0.0, "0 %"), (0.0004, "0.04 %"), (0.37, "37 %"), (None, "n/a")]
+)
+def test_shares_have_no_digits_far_behind_the_point(fraction: float | None, text: str) -> None:
+    assert f.share(fraction) == text
