@@ -27,6 +27,8 @@ TYPE_NAMES: dict[str, str] = {
 """The profiler's type name -> ours."""
 DRAFT_SCOPE = "draft"
 """Module path of the smaller model that guesses (speculative decoding); its parts lie below."""
+_PYTHON_FUNCTION = re.compile(r"(.+)\(\d+\): (.+)")
+"""`file(line): function`, as the profiler names Python's."""
 _INNER = re.compile(r"CUDAFunctor_(?:On\w+_)?(\w+)|(\w+?)Functor<|(\w+?)_kernel_cuda|(\w+?)_?[kK]ernel_?[iI]mpl\b")
 _WRAPPING = frozenset({"device_kernel", "Kernel", "Kernel2"})
 """Kernels that only call what their first template argument names."""
@@ -78,6 +80,9 @@ def short_name(name: str) -> str:
         return _elided(name.split("::", 1)[1])
     if name.startswith("autograd::engine::evaluate_function: "):
         return _elided(name.removeprefix("autograd::engine::evaluate_function: ") + " (engine)")
+    python = _PYTHON_FUNCTION.fullmatch(name)
+    if python is not None:  # `<module>` and `<lambda>` are no templates
+        return _elided(f"{python.group(1)}: {python.group(2)}")
     listed = _LISTED.search(name)
     if listed is not None:
         return _elided(listed.group(1))

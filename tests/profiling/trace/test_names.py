@@ -15,6 +15,8 @@ VECTORIZED = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, 
     ("name", "short"),
     [
         ("aten::mm", "mm"),
+        ("<string>(1): <module>", "<string>: <module>"),
+        ("train.py(30): <lambda>", "train.py: <lambda>"),
         (VECTORIZED.format("CUDAFunctor_add<float>"), "add (vectorized_elementwise_kernel)"),
         ("triton_poi_fused_add_mul_0", "triton_poi_fused_add_mul_0"),
         ("triton_red_fused__softmax_3", "triton_red_fused__softmax_3"),
