@@ -1,6 +1,7 @@
 """Where data lies in a plot, and the plot's grid and axes."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -58,12 +59,22 @@ def paint_axis(painter: QPainter, theme: Theme, frame: Frame) -> None:
     bottom = round(frame.area.bottom()) + 0.5
     painter.setPen(theme.pen("line2"))
     painter.drawLine(QLineF(frame.area.left(), bottom, frame.area.right(), bottom))
+    paint_ticks(
+        painter, theme, [(frame.x(value), text) for value, text in frame.x_axis.ticks], bottom, frame.area.right() + 10
+    )
+    if frame.x_axis.named:
+        paint_name(painter, theme, frame.x_axis.title, frame.area, bottom)
+
+
+def paint_ticks(
+    painter: QPainter, theme: Theme, ticks: Iterable[tuple[float, str]], bottom: float, right: float
+) -> None:
+    """Ticks at pixel columns below `bottom`; texts stay inside 0 to `right`, touching ones are left out."""
     metrics = theme.metrics(AXIS_PX)
     free_from = -math.inf
-    for value, text in frame.x_axis.ticks:
-        x = frame.x(value)
+    for x, text in ticks:
         width = metrics.horizontalAdvance(text)
-        left = min(max(x - width / 2, 0), frame.area.right() + 10 - width)
+        left = max(min(x - width / 2, right - width), 0.0)
         if left < free_from:
             continue
         painter.setPen(theme.pen("line2"))
@@ -71,7 +82,10 @@ def paint_axis(painter: QPainter, theme: Theme, frame: Frame) -> None:
         painter.setPen(theme.color("t3"))
         painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
         free_from = left + width + 8
-    if frame.x_axis.named:
-        row = bottom + 5 + metrics.height()
-        box = QRectF(frame.area.left(), row, frame.area.width(), metrics.height())
-        painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), frame.x_axis.title)
+
+
+def paint_name(painter: QPainter, theme: Theme, name: str, area: QRectF, bottom: float) -> None:
+    """The axis' name below its ticks."""
+    height = theme.metrics(AXIS_PX).height()
+    box = QRectF(area.left(), bottom + 5 + height, area.width(), height)
+    painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), name)

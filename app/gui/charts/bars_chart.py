@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
+from gptscope.app.gui.charts.axes import AXIS_PX, paint_ticks
 from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
@@ -134,23 +135,14 @@ class BarsCanvas(Painted):
         painter.drawText(QRectF(x + 6, box.top() - 4, self.width() - x - 6, box.height() + 8), _MIDDLE_LEFT, row.text)
 
     def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
-        theme, metrics = self.theme, self.theme.metrics(11)
-        painter.setFont(theme.font(11))
+        theme = self.theme
+        painter.setFont(theme.font(AXIS_PX))
         bottom = round(area.bottom()) + 0.5
         painter.setPen(theme.pen("line2"))
         painter.drawLine(QLineF(area.left(), area.top(), area.left(), bottom))
         painter.drawLine(QLineF(area.left(), bottom, area.right(), bottom))
-        free_from = 0.0
-        for value, text in self._chart.axis.ticks:
-            x, wide = self._x(area, value), metrics.horizontalAdvance(text)
-            left = min(x - wide / 2, self.width() - wide)
-            if left < free_from:
-                continue
-            painter.setPen(theme.pen("line2"))
-            painter.drawLine(QLineF(round(x) + 0.5, bottom, round(x) + 0.5, bottom + 4))
-            painter.setPen(theme.color("t3"))
-            painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
-            free_from = left + wide + 8
+        ticks = [(self._x(area, value), text) for value, text in self._chart.axis.ticks]
+        paint_ticks(painter, theme, ticks, bottom, self.width())
 
     # ---------------------------------------------------------------------------------------------- pointing
 

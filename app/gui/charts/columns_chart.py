@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter
 from PySide6.QtWidgets import QSizePolicy
 
-from gptscope.app.gui.charts.axes import NAME_HEIGHT
+from gptscope.app.gui.charts.axes import NAME_HEIGHT, paint_name, paint_ticks
 from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
@@ -113,25 +113,17 @@ class ColumnsCanvas(Painted):
             painter.drawRect(QRectF(left - 1, bottom - 1, right - left + 2, area.bottom() - bottom + 1))
 
     def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
-        theme, metrics, chart = self.theme, self.theme.metrics(_PX), self._chart
+        theme, axis = self.theme, self._chart.x_axis
         painter.setFont(theme.font(_PX))
         bottom = round(area.bottom()) + 0.5
         painter.setPen(theme.pen("line2"))
         painter.drawLine(QLineF(area.left(), bottom, self.width() - 12, bottom))
-        free_from = 0.0
-        for value, text in chart.x_axis.ticks:
-            x, wide = area.left() + chart.x_axis.position(value) * area.width(), metrics.horizontalAdvance(text)
-            left = max(min(x - wide / 2, self.width() - wide), 0.0)
-            if left < free_from:
-                continue
-            painter.setPen(theme.pen("line2"))
-            painter.drawLine(QLineF(round(x) + 0.5, bottom, round(x) + 0.5, bottom + 4))
-            painter.setPen(theme.color("t3"))
-            painter.drawText(QPointF(left, bottom + 5 + metrics.ascent()), text)
-            free_from = left + wide + 8
-        if chart.x_axis.named:
-            box = QRectF(area.left(), bottom + 5 + metrics.height(), area.width(), metrics.height())
-            painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), chart.x_axis.title)
+        ticks = [
+            (area.left() + chart.x_axis.position(value) * area.width(), text) for value, text in chart.x_axis.ticks
+        ]
+        paint_ticks(painter, theme, ticks, bottom, self.width())
+        if axis.named:
+            paint_name(painter, theme, axis.title, area, bottom)
 
     # ---------------------------------------------------------------------------------------------- pointing
 
