@@ -118,9 +118,7 @@ class ColumnsCanvas(Painted):
         bottom = round(area.bottom()) + 0.5
         painter.setPen(theme.pen("line2"))
         painter.drawLine(QLineF(area.left(), bottom, self.width() - 12, bottom))
-        ticks = [
-            (area.left() + chart.x_axis.position(value) * area.width(), text) for value, text in chart.x_axis.ticks
-        ]
+        ticks = [(area.left() + axis.position(value) * area.width(), text) for value, text in axis.ticks]
         paint_ticks(painter, theme, ticks, bottom, self.width())
         if axis.named:
             paint_name(painter, theme, axis.title, area, bottom)
