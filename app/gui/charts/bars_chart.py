@@ -1,14 +1,12 @@
 """Draws a `BarChart`: names, stacked bars and numbers below each other; a part can be pointed at and clicked."""
 
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter
 
 from gptscope.app.gui.charts.axes import AXIS_PX, paint_ticks
 from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
+from gptscope.app.gui.charts.pointed import PointedCanvas
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded, guarded_as
-from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.charts.bars import BarChart, BarPart, BarRow, no_bars
 
 _ROW, _ROW_MOST, _BAR, _TOP, _AXIS = 20, 28, 13, 4, 22
@@ -16,35 +14,11 @@ _NAME_MOST, _NAME_SHARE = 190, 0.36
 _PX = 12
 
 
-class BarsCanvas(Painted):
+class BarsCanvas(PointedCanvas[BarChart, tuple[BarRow, BarPart | None]]):
     """As many rows as there is room for; what is left out is counted in the last line."""
 
-    clicked = Signal(str)  # key of the part, or of the row beside it
-    told = Signal(str)  # about what is under the pointer; empty: nothing
-
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
-        self._chart = no_bars(" ")
-        self._hit: tuple[BarRow, BarPart | None] | None = None
-        self.chosen_key = ""
-        self.setMouseTracking(True)
-        self.setMinimumSize(220, 96)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-
-    @property
-    def chart(self) -> BarChart:
-        """What is shown."""
-        return self._chart
-
-    @guarded_as(QSize())
-    def sizeHint(self) -> QSize:
-        return QSize(400, 240)
-
-    def show_chart(self, chart: BarChart) -> None:
-        """Show other bars."""
-        self._chart, self._hit = chart, None
-        self.setAccessibleDescription(chart.summary or chart.empty)
-        self.update()
+        super().__init__(theme, no_bars(" "))
 
     # ---------------------------------------------------------------------------------------------- where things are
 
@@ -146,30 +120,13 @@ class BarsCanvas(Painted):
 
     # ---------------------------------------------------------------------------------------------- pointing
 
-    @guarded
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        hit = self._at(event.position())
-        if hit == self._hit:
-            return
-        self._hit = hit
-        part = hit[1] if hit is not None else None
-        self.told.emit("" if hit is None else part.label if part is not None else f"{hit[0].name}: {hit[0].text}")
-        self.setCursor(Qt.CursorShape.ArrowCursor if hit is None else Qt.CursorShape.PointingHandCursor)
-        self.update()
+    def _about(self, hit: tuple[BarRow, BarPart | None]) -> str:
+        row, part = hit
+        return part.label if part is not None else f"{row.name}: {row.text}"
 
-    @guarded
-    def leaveEvent(self, event: QEvent) -> None:
-        super().leaveEvent(event)
-        self._hit = None
-        self.told.emit("")
-        self.update()
-
-    @guarded
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        hit = self._at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and hit is not None:
-            row, part = hit
-            self.clicked.emit(part.key if part is not None else row.key)
+    def _key(self, hit: tuple[BarRow, BarPart | None]) -> str:
+        row, part = hit
+        return part.key if part is not None else row.key
 
 
 _MIDDLE_LEFT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)

@@ -1,49 +1,23 @@
 """Draws a `ColumnChart`: stacked columns beside each other, such as steps; a column can be pointed at and clicked."""
 
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter
 
 from gptscope.app.gui.charts.axes import NAME_HEIGHT, paint_name, paint_ticks
 from gptscope.app.gui.charts.looks import legend_height, paint_empty, paint_legend, paint_look
+from gptscope.app.gui.charts.pointed import PointedCanvas
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded, guarded_as
-from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.charts.bars import ColumnChart, no_columns
 
 _TOP, _AXIS, _WIDEST = 8, 22, 56
 _PX = 11
 
 
-class ColumnsCanvas(Painted):
+class ColumnsCanvas(PointedCanvas[ColumnChart, int]):
     """Columns fill the width, up to a width that still looks like a column."""
 
-    clicked = Signal(str)  # key of the column
-    told = Signal(str)  # about the column under the pointer; empty: none
-
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
-        self._chart = no_columns(" ")
-        self._hit = -1
-        self.chosen_key = ""
-        self.setMouseTracking(True)
-        self.setMinimumSize(220, 96)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-
-    @property
-    def chart(self) -> ColumnChart:
-        """What is shown."""
-        return self._chart
-
-    @guarded_as(QSize())
-    def sizeHint(self) -> QSize:
-        return QSize(400, 240)
-
-    def show_chart(self, chart: ColumnChart) -> None:
-        """Show other columns."""
-        self._chart, self._hit = chart, -1
-        self.setAccessibleDescription(chart.summary or chart.empty)
-        self.update()
+        super().__init__(theme, no_columns(" "))
 
     # ---------------------------------------------------------------------------------------------- where things are
 
@@ -66,10 +40,10 @@ class ColumnsCanvas(Painted):
         left = area.left() + number * wide
         return left + gap / 2, left + max(wide - gap / 2, gap / 2 + 1)
 
-    def _at(self, position: QPointF) -> int:
+    def _at(self, position: QPointF) -> int | None:
         area, count = self.area(), len(self._chart.keys)
         if self._chart.empty or not count or not area.adjusted(0, -_TOP, 0, 4).contains(position):
-            return -1
+            return None
         return min(int((position.x() - area.left()) / area.width() * count), count - 1)
 
     # ---------------------------------------------------------------------------------------------- drawing
@@ -125,24 +99,8 @@ class ColumnsCanvas(Painted):
 
     # ---------------------------------------------------------------------------------------------- pointing
 
-    @guarded
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        hit = self._at(event.position())
-        if hit != self._hit:
-            self._hit = hit
-            self.told.emit(self._chart.labels[hit] if hit >= 0 else "")
-            self.setCursor(Qt.CursorShape.PointingHandCursor if hit >= 0 else Qt.CursorShape.ArrowCursor)
-            self.update()
+    def _about(self, hit: int) -> str:
+        return self._chart.labels[hit]
 
-    @guarded
-    def leaveEvent(self, event: QEvent) -> None:
-        super().leaveEvent(event)
-        self._hit = -1
-        self.told.emit("")
-        self.update()
-
-    @guarded
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        hit = self._at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and hit >= 0:
-            self.clicked.emit(self._chart.keys[hit])
+    def _key(self, hit: int) -> str:
+        return self._chart.keys[hit]
