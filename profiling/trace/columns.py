@@ -1,6 +1,5 @@
 """Turns decoded events into growing numpy columns, with exact times."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from gptscope.profiling.trace.args import ArgsReader, Pieces
 from gptscope.profiling.trace.beside import BesideBuilder
 from gptscope.profiling.trace.events import TEXT_ARGS, Args, Event
-from gptscope.profiling.trace.grouping import group_by
+from gptscope.profiling.trace.finishing import at_zero_among_absolute, device_numbers, modern_categories
 from gptscope.profiling.trace.growing import (
     Columns,
     Interner,
@@ -28,13 +27,12 @@ from gptscope.profiling.trace.health import HealthReport
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
 from gptscope.profiling.trace.recorded import SEPARATOR, RecordedInterner
 from gptscope.profiling.trace.source import TraceText
-from gptscope.profiling.trace.table import GPU_CATEGORIES, OLD_CATEGORIES, Bools, Int32, Int64, Trace, Track
+from gptscope.profiling.trace.table import Bools, Int32, Int64, Trace, Track
 from gptscope.profiling.trace.times import MISSING_NS, Digits, exact_ns
 
 _NO_ARGS = Args()
 _NOTHING = _NO_ARGS.shapes
 _INT64 = range(-(2**63), 2**63)
-_HOUR_NS = 3_600_000_000_000
 _MOST_SUM = 2**62
 _INTEGERS: dict[str, tuple[int, Callable[[list[Args]], list[int]]]] = {
     "correlation": (0, lambda args: [a.correlation for a in args]),
@@ -47,11 +45,8 @@ _INTEGERS: dict[str, tuple[int, Callable[[list[Args]], list[int]]]] = {
 """Column -> what stands for a missing number, and the numbers of many events (`attrgetter` takes twice as long)."""
 _IDS = frozenset({"correlation", "external_id"})
 _HUGE_FROM = -(2**62)
-_LAST_DIGITS = re.compile(r"\d{1,9}$")
 _THREAD_ENDS = {"B": BEGIN, "E": END}
 _ASYNC_ENDS = {"b": BEGIN, "e": END, "S": BEGIN, "F": END}
-_LEGACY_CATEGORIES = {"CUDA functions": "kernel", "CPU functions": "cpu_op"}
-"""Process names of PyTorch before 1.8, whose events have no category."""
 
 
 class ColumnBuilder:
@@ -228,7 +223,7 @@ class ColumnBuilder:
         start: Int64 = slices.take("start_ns", type_=np.int64)
         if not start.size:
             self._health.add("empty", "no events with a duration" if self.phases else "no events")
-        keep: Bools | None = ~_at_zero_among_absolute(start)
+        keep: Bools | None = ~at_zero_among_absolute(start)
         assert keep is not None
         if keep.all():
             keep = None
@@ -244,10 +239,10 @@ class ColumnBuilder:
             duration = np.where(unfinished, np.maximum(self.latest_ns - start, 0), duration)
         track: Int32 = slices.take("track", keep, type_=np.int32)
         tracks = [Track(hashable(pid), hashable(tid)) for pid, tid in self._tracks.values_in_order]
-        categories, category = _modern(
+        categories, category = modern_categories(
             self._categories.values_in_order, slices.take("category", keep, type_=np.int32), tracks, track
         )
-        device = _devices(slices.take("device", keep), categories, category, tracks, track)
+        device = device_numbers(slices.take("device", keep), categories, category, tracks, track)
         beside = self._beside.build()
         recorded = self._recorded.columns(slices.take("recorded", keep))
         names = ("correlation", "external_id", "sequence", "forward_thread", "stream", "moved_bytes")
@@ -300,53 +295,3 @@ def _codes(phases: list[str]) -> npt.NDArray[np.uint8]:
     if len(letters) != len(phases) or not letters.isascii():
         letters = "".join(phase if len(phase) == 1 and phase.isascii() else "\0" for phase in phases)
     return np.frombuffer(letters.encode(), dtype=np.uint8)
-
-
-def _modern(written: list[str], category: Int32, tracks: list[Track], track: Int32) -> tuple[list[str], Int32]:
-    """Categories by their names of today; legacy events get theirs from their process."""
-    names = Interner()
-    number = np.array([names[OLD_CATEGORIES.get(one, one)] for one in written], dtype=np.int32)
-    result = number[category] if category.size else category
-    for pid, meant in _LEGACY_CATEGORIES.items():
-        of_pid = np.array([t.pid == pid for t in tracks], dtype=bool)
-        if of_pid.any() and "" in names:
-            result = np.where(of_pid[track] & (result == names[""]), names[meant], result).astype(np.int32)
-    return names.values_in_order, result
-
-
-def _devices(
-    device: npt.NDArray[Any], categories: list[str], category: Int32, tracks: list[Track], track: Int32
-) -> npt.NDArray[Any]:
-    """Device numbers; device work that does not name its device has it as process id.
-
-    A number that stands in several processes' rows is as many devices (merged ranks number theirs alike), and then the
-    process ids tell them apart.
-    """
-    on_device = np.array([c in GPU_CATEGORIES for c in categories], dtype=bool)
-    if not on_device.any():
-        return device
-    work = on_device[category]
-    pid = np.array([_device_of(t) for t in tracks], dtype=np.int64)[track]
-    rows = np.flatnonzero(work & (device >= 0) & (pid >= 0))
-    pairs = group_by(device[rows], pid[rows])
-    numbers, times = np.unique(device[rows][pairs.first], return_counts=True)
-    apart = work & np.isin(device, numbers[times > 1]) & (pid >= 0)
-    renamed = (work & (device < 0)) | apart
-    return narrow(np.where(renamed, pid, device)) if renamed.any() else device
-
-
-def _device_of(track: Track) -> int:
-    """The device that a track's ids stand for: a number, or the one at the end of a text; -1 for none."""
-    ident = track.tid if track.pid in _LEGACY_CATEGORIES else track.pid
-    if isinstance(ident, int):
-        return ident if ident in _INT64 else -1
-    digits = _LAST_DIGITS.search(ident) if isinstance(ident, str) else None
-    return int(digits.group()) if digits else -1
-
-
-def _at_zero_among_absolute(start_ns: Int64) -> Bools:
-    """Events at time 0 while the others lie at times since the machine's start or since 1970."""
-    at_zero = start_ns == 0
-    if not at_zero.any() or at_zero.all():
-        return np.zeros(start_ns.size, dtype=bool)
-    return at_zero if int(np.median(start_ns[~at_zero])) > _HOUR_NS else np.zeros(start_ns.size, dtype=bool)
