@@ -205,7 +205,7 @@ class Runner:
             (str(self.work), home),
         ):
             output = output.replace(here, there)
-        return output.replace("\u2009", " ")  # not as wide as the other characters of a block
+        return output.replace("\u202f", " ")  # not as wide as the other characters of a block
 
 
 class _Evil:

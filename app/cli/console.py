@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Style = Literal["", "good", "warn", "bad", "dim", "title"]
 
 _RICH_STYLES = {"": "", "good": "green", "warn": "yellow", "bad": "red", "dim": "dim", "title": "bold"}
-_SPECIAL = "✓✗△↓µ×±→−\u2009…━"
+_SPECIAL = "✓✗△↓µ×±→−\u202f…━"
 _MOST_NAME_WIDTH = 60
 _LEAST_NAME_WIDTH = 10
 

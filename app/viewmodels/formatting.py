@@ -2,17 +2,21 @@
 
 Functions from numbers to text; the window, the terminal and the reports share them. A person may ask the window for
 more digits (`show_digits`); besides its arguments a text depends on nothing else. Text may hold a thin space, a true
-minus sign, µ, ×, ± and →; `to_ascii` replaces them where a terminal cannot show them.
+minus sign, µ, ×, ± and →; `to_ascii` replaces them where a terminal cannot show them. Where lines end by themselves,
+`unbroken` keeps each number on the line of its unit.
 """
 
 import datetime as dt
 import math
+import re
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-THIN_SPACE = "\u2009"
+THIN_SPACE = "\u202f"
+"""Between thousands: narrow, and no line ends there."""
+_NO_BREAK = "\u00a0"
 MINUS = "\u2212"
 ABOVE_PEAK = "cache-resident or model wrong"
 DIGITS = (3, 4, 5)
@@ -52,6 +56,8 @@ _ASCII = {
 }
 
 
+_SYMBOLS = sorted({"ns", "min", "h", "%", *(symbol for units in _UNITS.values() for _, symbol in units if symbol)})
+_BEFORE_UNIT = re.compile(rf"(?<=[\d\]]) (?=(?:{'|'.join(map(re.escape, _SYMBOLS))})(?![\w/]))")
 _MOST_DECIMALS = 7
 """A change and its error with more decimals are written with powers of ten."""
 _LEAST_SHARE = 1e-4
@@ -224,6 +230,11 @@ def when(unix_ns: int, zone: dt.tzinfo | None = None) -> str:
     """A moment in local time: `2026-11-30 05:29`."""
     moment = dt.datetime.fromtimestamp(unix_ns / 1e9, tz=dt.UTC).astimezone(zone)
     return moment.strftime("%Y-%m-%d %H:%M")
+
+
+def unbroken(text: str) -> str:
+    """The same text for a place that breaks lines: none ends between a number and its unit."""
+    return _BEFORE_UNIT.sub(_NO_BREAK, text)
 
 
 def to_ascii(text: str) -> str:

@@ -85,4 +85,4 @@ def log_axis(low: float, high: float, *, unit: str = "", title: str = "") -> Axi
 def _power(power: int) -> str:
     if power < 0:
         return f"{10.0**power:.{-power}f}"
-    return f"{10**power:,}".replace(",", "\u2009")
+    return f"{10**power:,}".replace(",", "\u202f")

@@ -81,7 +81,7 @@ def test_toggle_levers_run_and_read_the_numbers(open_window: Open) -> None:
     assert window.get("len(c.setup.variant.fusions)") >= 4
     small_run(window)
     finish(window)
-    assert float(window.get("live.cards[0].value.text()").replace("\u2009", "")) > 0
+    assert float(window.get("live.cards[0].value.text()").replace("\u202f", "")) > 0
     assert window.get("live.kernel_chart.times is not None and len(live.kernel_chart.times.rows)") >= 3
     window.keys("ctrl+2")
     window.wait("window.current_view() is profile", "the Profile view")

@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.bars import Look
 from gptscope.app.viewmodels.charts.kernel_times import CATEGORY_TITLES
 
@@ -73,4 +74,4 @@ def paint_empty(painter: QPainter, theme: Theme, box: QRectF, sentence: str) -> 
     painter.setPen(theme.color("t3"))
     painter.setFont(theme.font(12))
     flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-    painter.drawText(box.adjusted(8, 4, -8, -4), int(flags), sentence)
+    painter.drawText(box.adjusted(8, 4, -8, -4), int(flags), fmt.unbroken(sentence))

@@ -219,5 +219,5 @@ def waterfall_csv(chart: WaterfallChart | None) -> str:
     unit = "us" if chart is not None and chart.unit == "µs" else "ms"
     writer.writerow(["group", f"was_{unit}", f"now_{unit}", f"change_{unit}"])
     for row in chart_rows(chart) if chart is not None else ():
-        writer.writerow([text.replace("\u2212", "-").replace("\u2009", "") for text in row])
+        writer.writerow([text.replace("\u2212", "-").replace("\u202f", "") for text in row])
     return out.getvalue()

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 from gptscope.app.gui.tables.column_model import CATEGORY_ROLE, FRACTION_ROLE, TONE_ROLE, ColumnModel
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded
+from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.tables import Table, as_tsv
 
 _PADDING = 8
@@ -185,5 +186,5 @@ class TableView(QTableView):
             painter.setPen(self._theme.color("t3"))
             text = self.columns.table.empty if not self.columns.table.rows else "No row matches the filter."
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(self.viewport().rect().adjusted(16, 8, -16, -8), int(flags), text)
+            painter.drawText(self.viewport().rect().adjusted(16, 8, -16, -8), int(flags), fmt.unbroken(text))
             painter.end()

@@ -8,7 +8,16 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintE
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, repolish, rule, style_label
+from gptscope.app.gui.widgets.basics import (
+    ElidedLabel,
+    ThemedIcons,
+    button,
+    label,
+    repolish,
+    rule,
+    style_label,
+    wrapped,
+)
 from gptscope.app.gui.widgets.guarded import guarded
 from gptscope.app.gui.widgets.interval_axis import IntervalAxis
 from gptscope.app.viewmodels.compare_cards import CandidateCard, Figure
@@ -107,8 +116,7 @@ class CompareCard(QFrame):
         row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
         title = label(card.verdict, size=13, bold=True, tone=card.tone)
         row.addWidget(title, 0, Qt.AlignmentFlag.AlignTop)
-        reason = label(card.reason, size=12)
-        reason.setWordWrap(True)
+        reason = wrapped(card.reason, size=12)
         reason.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(reason, 1)
         strip.setToolTip(card.sentence)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVB
 
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, rule
+from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, rule, wrapped
 from gptscope.app.viewmodels.machine_facts import MachineFact, machine_facts
 
 CONTENT_WIDTH = 960
@@ -115,8 +115,7 @@ class FirstScreen(QScrollArea):
         head.addStretch(1)
         column.addLayout(head)
         for content, level, size in ((text, 2, 13), (note, 3, 12)):
-            line = label(content, level=level, size=size)
-            line.setWordWrap(True)
+            line = wrapped(content, level=level, size=size)
             line.setAlignment(Qt.AlignmentFlag.AlignTop)
             column.addWidget(line)
         column.addStretch(1)
@@ -211,8 +210,7 @@ class FirstScreen(QScrollArea):
         name = label(fact.name, level=2, size=12)
         name.setFixedWidth(128)
         row.addWidget(name, 0, 1, Qt.AlignmentFlag.AlignTop)
-        text = label(fact.text, size=12)
-        text.setWordWrap(True)
+        text = wrapped(fact.text, size=12)
         row.addWidget(text, 0, 2, Qt.AlignmentFlag.AlignTop)
         row.setColumnStretch(2, 1)
         if fact.action:

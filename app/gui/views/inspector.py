@@ -5,7 +5,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.basics import label, rule, set_text
+from gptscope.app.gui.widgets.basics import label, rule, set_text, wrapped
 from gptscope.app.viewmodels.inspect_kernel import Lines
 
 WIDTH = 296
@@ -119,8 +119,7 @@ class Inspector(QFrame):
             sign.setAccessibleName(spoken)
             row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
             prefix = "" if in_effect is not False else "not in effect: "
-            text = label(f"{lever}: {prefix}{sentence}", level=2, size=12, tone="bad" if in_effect is False else "")
-            text.setWordWrap(True)
+            text = wrapped(f"{lever}: {prefix}{sentence}", level=2, size=12, tone="bad" if in_effect is False else "")
             row.addWidget(text, 1)
             self._proof_list.addWidget(line)
 
@@ -139,10 +138,9 @@ class _Line(QWidget):
         self._grid.setHorizontalSpacing(_GAP)
         self._grid.setVerticalSpacing(0)
         self._grid.setColumnStretch(1, 1)
-        self._name, self._value = label("", level=2, size=12), label("", size=12)
+        self._name, self._value = label("", level=2, size=12), wrapped(size=12)
         self._name.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
-        self._value.setWordWrap(True)
         self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._grid.addWidget(self._name, 0, 0)
         self._grid.addWidget(self._value, 0, 1)

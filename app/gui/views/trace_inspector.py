@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollA
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.state import TimelineState
-from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, rule, set_text
+from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, rule, set_text, wrapped
 from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
@@ -110,8 +110,7 @@ class TraceInspector(QFrame):
         column.addWidget(self.shares)
         self._range_grid = _grid(column)
         self._range_grid.setHorizontalSpacing(6)  # room for the longest name of a category
-        self.range_note = label("", level=3, size=11)
-        self.range_note.setWordWrap(True)
+        self.range_note = wrapped(level=3, size=11)
         column.addWidget(self.range_note)
         return column
 
@@ -286,8 +285,7 @@ def _fill(grid: QGridLayout, lines: Lines) -> None:
     """Name and value side by side; a long value has lines of its own below its name."""
     metrics = QFontMetrics(label("", size=12).font())
     for number, (name, text) in enumerate(lines):
-        title, value = label(name, level=2, size=12), label(_breakable(text), size=12)
-        value.setWordWrap(True)
+        title, value = label(name, level=2, size=12), wrapped(_breakable(text), size=12)
         value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         title.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -303,7 +301,7 @@ def _fill(grid: QGridLayout, lines: Lines) -> None:
 
 def _breakable(text: str) -> str:
     """Long names without spaces may break anywhere but in the middle of a word (zero-width spaces)."""
-    return re.sub(r"(?<=[.,_:<>(){}/&])", "\u200b", text) if len(text) > 24 else text
+    return re.sub(r"(?<=[.,_:<>(){}/&])(?<!\d\.(?=\d))", "\u200b", text) if len(text) > 24 else text
 
 
 def _clear(layout: QGridLayout | QVBoxLayout) -> None:

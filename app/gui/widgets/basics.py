@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePol
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
+from gptscope.app.viewmodels import formatting as fmt
 
 Tone = Literal["", "good", "bad", "warn", "link"]
 
@@ -18,6 +19,13 @@ def label(text: str = "", *, level: int = 1, size: int = 13, bold: bool = False,
     widget = QLabel(text)
     widget.setTextFormat(Qt.TextFormat.PlainText)
     style_label(widget, level=level, size=size, bold=bold, tone=tone)
+    return widget
+
+
+def wrapped(text: str = "", *, level: int = 1, size: int = 13, bold: bool = False, tone: Tone = "") -> QLabel:
+    """A label on as many lines as it needs; none of them ends between a number and its unit."""
+    widget = label(fmt.unbroken(text), level=level, size=size, bold=bold, tone=tone)
+    widget.setWordWrap(True)
     return widget
 
 
@@ -39,8 +47,9 @@ def repolish(widget: QWidget) -> None:
 
 def set_text(widget: QLabel, text: str) -> None:
     """Set a label's text only when it differs: no layout work 30 times a second."""
-    if widget.text() != text:
-        widget.setText(text)
+    shown = fmt.unbroken(text) if widget.wordWrap() else text
+    if widget.text() != shown:
+        widget.setText(shown)
 
 
 class ElidedLabel(QLabel):

@@ -49,7 +49,7 @@ def test_no_color_is_honoured(screen, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_encoding_without_our_characters_gets_ascii(screen, encoding: str, terminal: bool) -> None:
     file, console = screen(encoding=encoding, terminal=terminal)
     console.table(COLUMNS, ROWS, "µ → −")
-    console.line("✗ 8\u2009192")
+    console.line("✗ 8\u202f192")
     console.pairs((("a", Cell("✓", "good")),))
     assert file.getvalue().isascii()
     assert "NO 8 192" in file.getvalue()

@@ -144,7 +144,7 @@ def test_a_pruned_model_is_saved(play, tmp_path: Path, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "bundled is in /m/pruned (26.8 MB, FP32).",
-        "6\u2009688\u2009128 of 7\u2009867\u2009776 parameters are left.",
+        "6\u202f688\u202f128 of 7\u202f867\u202f776 parameters are left.",
         "25.0% of the weights in the layers are zero.",
         "Each layer keeps 4 of 6 heads.",
     ]
@@ -169,7 +169,7 @@ def test_peaks_show_measured_and_published_and_every_reason(play, capsys) -> Non
     captured = capsys.readouterr()
     rows = [line.split() for line in captured.out.splitlines()]
     assert ["memory", "read", "900", "GB/s", "1", "000", "GB/s"] in [
-        " ".join(row).replace("\u2009", " ").split() for row in rows
+        " ".join(row).replace("\u202f", " ").split() for row in rows
     ]
     assert "n/a: out of memory" in captured.out
     assert "matrix product fp8          n/a: needs a newer GPU" in captured.out

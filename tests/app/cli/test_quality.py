@@ -104,7 +104,7 @@ def test_impossible_requests_are_refused_in_a_sentence(arguments: tuple[str, ...
 def test_figures_the_changed_text_and_the_layer_map_are_printed(compared, play, capsys) -> None:
     play(compared)
     assert run_command(["quality", "--candidate", "precision=bf16"]) == 0
-    out = capsys.readouterr().out.replace("\N{THIN SPACE}", " ")
+    out = capsys.readouterr().out.replace("\u202f", " ")
     assert "14.86 → 14.88 (+0.020 ± 0.010), 4 000 tokens (of 9 000) of held-out text" in out
     assert "12.8 dB signal to error, cosine 0.990000" in out
     assert "47 of 48 tokens are its own choice" in out

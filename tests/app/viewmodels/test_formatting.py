@@ -223,3 +223,21 @@ def test_three_digits_are_the_usual_number() -> None:
 )
 def test_shares_have_no_digits_far_behind_the_point(fraction: float | None, text: str) -> None:
     assert f.share(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "kept_together"),
+    [
+        ("17 327 769 ns", "17 327 769_ns"),
+        ("Calls take 8.20 ms, 34 % of the step.", "Calls take 8.20_ms, 34_% of the step."),
+        ("57.0 [56.1, 57.9] tok/s and 1.20 GB/s", "57.0 [56.1, 57.9]_tok/s and 1.20_GB/s"),
+        ("2 min 5 s later", "2_min 5_s later"),
+        ("3 MBytes of 4 kernels, 5 hours", "3 MBytes of 4 kernels, 5 hours"),
+    ],
+)
+def test_no_line_ends_between_a_number_and_its_unit(written: str, kept_together: str) -> None:
+    assert f.unbroken(written) == kept_together.replace("_", "\u00a0")
+
+
+def test_thousands_are_parted_by_a_space_at_which_no_line_ends() -> None:
+    assert f.count(17_327_769) == "17\u202f327\u202f769"

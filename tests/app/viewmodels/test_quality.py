@@ -42,7 +42,7 @@ def test_the_page_says_what_is_held_against_what() -> None:
     shown = page(view(quality(), layer_errors()))
     assert shown is not None
     assert (shown.name, shown.baseline_name) == ("INT8 dynamic, granularity tensor", "FP32 plain")
-    assert shown.about == "smollm2-135m on the evaluation text that comes with gptscope, 8\u2009192 tokens"
+    assert shown.about == "smollm2-135m on the evaluation text that comes with gptscope, 8\u202f192 tokens"
     assert (shown.icon, shown.verdict) == ("warning", "Faster, output changed")
     assert shown.speeds.baseline_ms == pytest.approx(37.0, rel=0.03)
     assert shown.speeds.candidate_ms == pytest.approx(12.1, rel=0.03)
