@@ -292,9 +292,7 @@ class MainWindow(QMainWindow):
         assert view.finished is not None
         library = self.controller.library
         reason = library.unkept_reason if library is not None else "There is no library."
-        sentence = end_sentence(view.finished.outcome, reason)
-        if sentence:
-            self.tell(sentence, "warning" if reason else "info")
+        self.tell(end_sentence(view, reason), "warning" if reason or view.refused else "info")
 
     def _show_exports(self) -> None:
         has_run = self.controller.experiment is not None

@@ -29,6 +29,7 @@ from gptscope.profiling.records import (
     StepSamples,
     Telemetry,
 )
+from gptscope.profiling.store.refused import Refusal
 
 MAX_EVENTS = 500
 
@@ -97,10 +98,10 @@ class ExperimentView:
         self.peaks: Peaks | None = None
         self.machine: MachineInfo | None = None
         self.finished: ExperimentFinished | None = None
-        self.failures: list[Failure] = []
         self.qualities: dict[str, Quality] = {}
         """How each candidate's output compares with its baseline's, by run."""
         self.output = OutputRecords()
+        self._refusal = Refusal()
         self.zero_ns: int | None = None
         self.now_ns: int | None = None
         self.revision = 0
@@ -125,6 +126,7 @@ class ExperimentView:
             for run in self.runs.values():
                 run.apply(record)
         self.output.apply(record)
+        self._refusal.take(record)
         match record:
             case ExperimentStarted():
                 self.experiment_id, self.experiment = record.experiment_id, record.experiment
@@ -216,6 +218,11 @@ class ExperimentView:
         if len(self.run_ids) < 2:
             return None
         return self.runs.get(self.run_ids[0])
+
+    @property
+    def refused(self) -> bool:
+        """True when it ended before anything ran, because it cannot be run as asked; it is not kept."""
+        return self._refusal.refused
 
     @property
     def running(self) -> bool:

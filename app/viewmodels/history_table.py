@@ -1,9 +1,12 @@
 """The library's runs as a table."""
 
+import dataclasses
+
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.columns import floats, numbers, speedups, text
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table
+from gptscope.profiling.metrics.verdict import TITLES
 from gptscope.profiling.store.entries import RunEntry
 
 EMPTY = "No runs yet. Every run is kept here, and can be reopened, repeated and pinned as baseline."
@@ -18,13 +21,7 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
         text("Run", names, width=160, stretch=True, strong=True),
         numbers("Tokens/s", [e.headline.tokens_per_second for e in entries], width=70),
         numbers("p50 ms", [e.headline.itl_p50_ms or e.headline.step_ms for e in entries], width=62),
-        speedups(
-            "Speedup",
-            [e.headline.speedup for e in entries],
-            width=66,
-            tip="Against the baseline of its own experiment",
-            missing="",
-        ),
+        _speedups(entries),
         text("Outcome", [e.headline.verdict or e.outcome for e in entries], width=160, missing=""),
         Column(
             title="Begun", values=created, text=lambda i: fmt.when(entries[i].created_unix_ns), look="number", width=128
@@ -41,6 +38,21 @@ def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> 
         default_sort=5,
         empty=NO_MATCH if searching else EMPTY,
     )
+
+
+def _speedups(entries: tuple[RunEntry, ...]) -> Column:
+    """Green or red only where the verdict beside it says that there is a difference."""
+    column = speedups(
+        "Speedup",
+        [e.headline.speedup for e in entries],
+        width=66,
+        tip="Against the baseline of its own experiment",
+        missing="",
+    )
+    tone = column.tone
+    assert tone is not None
+    sure = [e.headline.verdict not in ("", TITLES["no_real_difference"]) for e in entries]
+    return dataclasses.replace(column, tone=lambda row: tone(row) if sure[row] else "")
 
 
 def model_title(source: str) -> str:

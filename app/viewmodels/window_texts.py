@@ -15,6 +15,8 @@ def window_title(view: "ExperimentView | None", *, running: bool) -> str:
     what = f"{_short(view.experiment.model)}, {view.experiment.workload.kind}"
     if running:
         return f"Running: {what} - gptscope"
+    if view.refused:
+        return f"Not run: {what} - gptscope"
     outcome = view.finished.outcome if view.finished is not None else "interrupted"
     return f"{_OUTCOMES.get(outcome, 'Interrupted')}: {what} - gptscope"
 
@@ -27,14 +29,14 @@ def workload_line(view: "ExperimentView | None") -> str:
     return ", ".join([_short(view.experiment.model), work.kind, f"batch {work.batch}", f"context {work.context}"])
 
 
-def end_sentence(outcome: str, unkept_reason: str) -> str:
-    """How a run ended and whether it is kept; empty for a failure, which has its own place."""
-    if outcome == "done":
-        return f"Finished, but not kept. {unkept_reason}" if unkept_reason else "Finished. The run is kept in History."
-    if outcome == "cancelled":
-        kept = "Stopped. What was measured is kept in History."
-        return f"Stopped, but not kept. {unkept_reason}" if unkept_reason else kept
-    return ""
+def end_sentence(view: "ExperimentView", unkept_reason: str) -> str:
+    """How a run ended and whether it is kept. Why it failed has a place of its own."""
+    outcome = view.finished.outcome if view.finished is not None else "failed"
+    if view.refused:
+        return "Not run, so not kept in History. Change what the message says, then run again."
+    if unkept_reason:
+        return f"{_OUTCOMES[outcome]}, but not kept. {unkept_reason}"
+    return f"{_OUTCOMES[outcome]}. {'The run' if outcome == 'done' else 'What was measured'} is kept in History."
 
 
 def _short(model: str) -> str:

@@ -22,6 +22,7 @@ from gptscope.profiling.records import (
 from gptscope.profiling.store import opening
 from gptscope.profiling.store.entries import Headline
 from gptscope.profiling.store.headline import headline_of, with_verdicts
+from gptscope.profiling.store.refused import is_refused
 from gptscope.profiling.store.writers import this_process
 
 _SIGN_OF_LIFE_S = 10.0
@@ -108,6 +109,8 @@ class RecordStream:
     def write(self) -> None:
         """Bring the file up to date in one transaction, then the headline numbers of runs that ended in another.
 
+        A request that was refused leaves the file again: it never ran.
+
         Raises:
             sqlite3.Error: nothing of this batch is in the file; call again later.
             OSError: likewise.
@@ -168,6 +171,11 @@ class RecordStream:
         connection.executemany(
             "UPDATE runs SET outcome = 'interrupted' WHERE run_id = ?", [(run,) for run in self._interrupted]
         )
+        for table in ("records", "runs"):
+            connection.executemany(
+                f"DELETE FROM {table} WHERE experiment_id = ?",  # noqa: S608 - one of two names
+                [(experiment,) for experiment in self._refused(batch)],
+            )
 
     def _insert_run(self, connection: sqlite3.Connection, run: RunStarted) -> None:
         started = next((r for e, r in self._items if e == run.experiment_id and isinstance(r, ExperimentStarted)), None)
@@ -193,6 +201,11 @@ class RecordStream:
                 time.time_ns(),
             ),
         )
+
+    def _refused(self, batch: list[tuple[str, Record]]) -> list[str]:
+        """Experiments that ended in this batch without having run."""
+        ended = [experiment for experiment, record in batch if isinstance(record, ExperimentFinished)]
+        return [one for one in ended if is_refused(record for experiment, record in self._items if experiment == one)]
 
     def _headlines_of(self, batch: list[tuple[str, Record]]) -> dict[str, Headline]:
         """Headline numbers of the runs that ended in this batch; with verdicts once the experiment has ended."""

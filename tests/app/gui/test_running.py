@@ -100,6 +100,23 @@ def test_a_failed_run_is_told_inside_the_window_with_details(window: MainWindow,
     assert strip.isHidden(), "a new run begins without the old failure"
 
 
+def test_a_refused_request_is_told_but_not_kept(window: MainWindow, session: Any, qtbot: QtBot) -> None:
+    window.controller.run()
+    session.feed(*experiment_records()[:3], Failure(kind="usage", message="The context is too long.", run_id="r1"))
+    session.feed(
+        RunFinished(run_id="r1", outcome="failed", finished_unix_ns=UNIX),
+        ExperimentFinished(experiment_id="e1", outcome="failed"),
+    )
+    assert window.live is not None
+    assert window.live.failure.sentence.text() == "The context is too long."
+    assert window.status_text.text().startswith("Not run, so not kept in History.")
+    assert window.windowTitle().startswith("Not run: ")
+    library = window.controller.library
+    assert library is not None
+    qtbot.waitUntil(lambda: library._recorder.flush(1.0) and library.find("r1") is None, timeout=5_000)
+    qtbot.waitUntil(lambda: window.status_right.text() == "library: 0 runs", timeout=5_000)
+
+
 def test_the_engines_death_ends_the_run_in_one_sentence_and_run_works_again(window: MainWindow, session: Any) -> None:
     for _ in range(10):
         window.controller.run()

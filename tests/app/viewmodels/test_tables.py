@@ -12,7 +12,9 @@ from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_nam
 from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
 from gptscope.app.viewmodels.machine_facts import machine_facts
 from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows
+from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.records import KernelRow, Profile
+from gptscope.profiling.store.entries import Headline, RunEntry
 
 
 def numbers(*values: float) -> Table:
@@ -99,6 +101,20 @@ def test_copied_rows_are_tab_separated_with_a_header() -> None:
 
 def test_an_empty_history_tells_so_and_a_search_without_match_tells_other() -> None:
     assert history_table(()).empty != history_table((), searching=True).empty
+
+
+def test_history_colours_a_speedup_only_where_the_verdict_says_that_it_is_one() -> None:
+    def entry(verdict: str, speedup: float | None) -> RunEntry:
+        return RunEntry(
+            run_id=verdict, experiment_id="e", position=1, name="", model="bundled", workload=Workload(),
+            variant=Variant(), command="", created_unix_ns=1, finished_unix_ns=2, outcome="done",
+            headline=Headline(speedup=speedup, verdict=verdict), tags=(), notes="", deleted_unix_ns=None, trace=None,
+        )  # fmt: skip
+
+    told = [("No real difference", 1.36), ("Faster, same output", 1.36), ("Slower", 0.5), ("", 1.36), ("Slower", None)]
+    column = history_table(tuple(entry(*one) for one in told)).columns[3]
+    assert column.tone is not None
+    assert [column.tone(row) for row in range(5)] == ["", "good", "bad", "", ""]
 
 
 def test_every_term_is_explained_in_one_or_two_sentences() -> None:

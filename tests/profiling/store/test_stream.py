@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gptscope.profiling.records import ExperimentFinished, Failure, RunFinished
 from gptscope.profiling.store.library import Library
 from gptscope.profiling.store.stream import RecordStream
 
@@ -63,3 +64,50 @@ def test_an_experiment_that_is_written_leaves_memory_when_the_next_one_is(folder
         assert kept.is_written()
         assert {experiment for experiment, _ in kept._items} == {"two"}
         kept.close()
+
+
+@pytest.mark.parametrize("kind", ["usage", "model", "offline", "memory"])
+def test_a_request_that_was_refused_is_no_run(folder: Path, stream, kind) -> None:
+    """The records come as they are made, so the run is in the file before it is refused."""
+    started, first, second, *_ = stream("refused")
+    with Library(folder) as library:
+        kept = RecordStream(folder)
+        for record in (started, first, second):
+            kept.take(record)
+        kept.write()
+        assert [entry.outcome for entry in library.list_runs()] == ["running", "running"]
+        kept.take(Failure(kind=kind, message="It cannot be run as asked.", run_id=first.run_id))
+        for run in (first, second):
+            kept.take(RunFinished(run_id=run.run_id, outcome="failed", finished_unix_ns=1))
+        kept.take(ExperimentFinished(experiment_id="refused", outcome="failed"))
+        kept.write()
+        kept.close()
+        assert kept.is_written()
+        assert library.list_runs() == ()
+        assert list(library.open_experiment("refused")) == []
+
+
+@pytest.mark.parametrize("kind", ["worker_died", "timeout", "internal", "disk"])
+def test_a_run_that_broke_is_kept(folder: Path, stream, kind) -> None:
+    started, first, *_ = stream("broken")
+    with Library(folder) as library:
+        kept = RecordStream(folder)
+        for record in (started, first, Failure(kind=kind, message="It broke.", run_id=first.run_id)):
+            kept.take(record)
+        kept.take(RunFinished(run_id=first.run_id, outcome="failed", finished_unix_ns=1))
+        kept.take(ExperimentFinished(experiment_id="broken", outcome="failed"))
+        kept.write()
+        kept.close()
+        assert [entry.outcome for entry in library.list_runs()] == ["failed"]
+
+
+def test_one_refused_variant_beside_one_that_ran_is_kept(folder: Path, stream) -> None:
+    records = stream("one")
+    refusal = Failure(kind="usage", message="There is no precision int9.", run_id="one-b")
+    with Library(folder) as library:
+        kept = RecordStream(folder)
+        for record in (*records[:-1], refusal, ExperimentFinished(experiment_id="one", outcome="failed")):
+            kept.take(record)
+        kept.write()
+        kept.close()
+        assert {entry.run_id for entry in library.list_runs()} == {"one-a", "one-b"}
