@@ -5,14 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.trace.table import Int64
+from gptscope.profiling.trace.table import Bools, Int64
 
 Places = npt.NDArray[np.int32]
 """Positions of rows; no trace has more than two thousand million."""
 _SPACE = 2**62
 _ROWS = 1 << 16
-_MOST_LEVELS = 10_000
-"""More are not looked at level by level."""
+_ROUND = 1000
+"""A round over few rows takes as long as one over so many."""
+_MOST_LOOKS = 100
+"""Rows that are looked at for every row; only damaged files nest so deeply that it takes more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,83 +25,94 @@ class NestedRows:
     """Positions of the rows that were given, track by track, by beginning, longer ones first."""
     parent: Places
     """Position in `order` of the innermost row around each, -1 for none."""
-    depth: Places
     crossing: bool
     """Some rows begin inside another one and end after it."""
+
+    @property
+    def depth(self) -> Places:
+        """How many rows lie around each; counted when asked for."""
+        up, depth = self.parent.copy(), (self.parent >= 0).astype(np.int32)
+        inner = np.flatnonzero(depth)
+        while inner.size:  # every round doubles how far each one has climbed
+            outer = up[inner]
+            depth[inner] += depth[outer]
+            up[inner] = up[outer]
+            inner = inner[up[inner] >= 0]
+        return depth
 
 
 def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns: Int64) -> NestedRows:
     """Find the enclosing row of every row. A row that begins when another ends is not inside it.
 
     A row of no length has none inside it. A row that ends after the one around it counts as inside all the same.
+    Tracks are numbered from 0.
     """
-    size = start_ns.size
-    if not size:
+    if not start_ns.size:
         empty = np.empty(0, dtype=np.int32)
-        return NestedRows(empty, empty, empty, crossing=False)
-    begin_key, end_key = _keys(track, start_ns, start_ns + duration_ns)
-    order = _ordered(begin_key, duration_ns)
-    begins = begin_key[order]
-    del begin_key  # a trace of millions of rows fills memory with every column
-    ends = end_key[order]
-    del end_key
-    long = duration_ns[order] > 0
-    depth = np.cumsum(long, dtype=np.int32)
-    depth -= long
-    depth -= np.searchsorted(np.sort(ends[long]), begins, side="right").astype(np.int32)
-    if int(depth.max()) > _MOST_LEVELS:
-        return _deep(order, begins, ends, long)
-    parent = _parents(depth, long)
-    inside = np.flatnonzero(parent >= 0)
-    crossing = inside[ends[inside] > ends[parent[inside]]]
-    of_order = track[order]
-    for one in np.unique(of_order[crossing]):
-        places = np.flatnonzero(of_order == one)  # one run, because tracks lie one after another
-        found, depth[places] = _parents_with_stack(begins[places], ends[places], long[places])
-        parent[places] = np.where(found >= 0, found + places[0], -1)
-    return NestedRows(order, parent, depth, crossing.size > 0)
+        return NestedRows(empty, empty, crossing=False)
+    begins, ends = _keys(track, start_ns, duration_ns)
+    order = _ordered(begins, duration_ns)
+    begins, ends = begins[order], ends[order]
+    parent = _parents(begins, ends)
+    if parent is None:
+        parent = _parents_with_stack(begins, ends)  # times of tracks lie one after another on one axis
+        return NestedRows(order, parent, crossing=bool(_crossing(ends, parent).any()))
+    crossing = order[_crossing(ends, parent)]
+    if crossing.size:
+        of_order = track[order]
+        for one in np.unique(track[crossing]):
+            places = np.flatnonzero(of_order == one)  # one run, because tracks lie one after another
+            found = _parents_with_stack(begins[places], ends[places])
+            parent[places] = np.where(found >= 0, found + places[0], -1)
+    return NestedRows(order, parent, crossing=crossing.size > 0)
 
 
-def _deep(order: Places, begins: Int64, ends: Int64, long: npt.NDArray[np.bool_]) -> NestedRows:
-    """The same, row by row: no program nests so deeply, but a damaged file does."""
-    parent, depth = _parents_with_stack(begins, ends, long)  # times of tracks lie one after another on one axis
-    inside = np.flatnonzero(parent >= 0)
-    return NestedRows(order, parent, depth, bool((ends[inside] > ends[parent[inside]]).any()))
+def _crossing(ends: Int64, parent: Places) -> Bools:
+    """Which rows end after the row around them."""
+    later = ends > ends[parent]
+    later &= parent >= 0
+    return later
 
 
-def nearest(stops: npt.NDArray[np.bool_], parent: Places) -> Places:
+def nearest(stops: Bools, parent: Places) -> Places:
     """For every position the nearest stop at or above it along `parent`, -1 for none."""
-    size = parent.size
-    up = np.empty(size + 1, dtype=np.int32)  # with a place above the topmost
-    up[:size] = parent
-    up[up < 0] = size
-    up[size] = size
-    np.copyto(up[:size], np.arange(size, dtype=np.int32), where=stops)
-    while True:
-        further = up[up]
-        if np.array_equal(further, up):
-            up[up == size] = -1
-            return up[:size]
-        up = further
+    found = above(stops, parent)
+    np.copyto(found, np.arange(parent.size, dtype=np.int32), where=stops)
+    return found
 
 
-def above(stops: npt.NDArray[np.bool_], parent: Places) -> Places:
+def above(stops: Bools, parent: Places) -> Places:
     """For every position the nearest stop strictly above it, -1 for none."""
-    found = nearest(stops, parent)
-    return np.where(parent >= 0, found[parent], np.int32(-1))
+    if not stops.any():
+        return np.full(parent.size, -1, dtype=np.int32)
+    found, passed = parent.astype(np.int32), ~stops
+    climbing = np.flatnonzero(passed[found] & (found >= 0))
+    while climbing.size:  # every round doubles how far each one has climbed
+        outer = found[found[climbing]]
+        found[climbing] = outer
+        climbing = climbing[passed[outer] & (outer >= 0)]
+    return found
 
 
-def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
-    """Times of all tracks on one axis, one track after another."""
+def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns: Int64) -> tuple[Int64, Int64]:
+    """Beginnings and ends of all tracks on one axis, one track after another."""
+    end_ns = start_ns + duration_ns
+    used = np.bincount(track) > 0
+    tracks = int(used.sum())
+    if tracks == 1:
+        return start_ns, end_ns
+    number = (np.cumsum(used) - 1)[track]
     first = int(start_ns.min())
     span = int(end_ns.max()) - first + 1
-    tracks, number = np.unique(track, return_inverse=True)
-    if span * len(tracks) < _SPACE:
-        shift = number.astype(np.int64) * span - first
-        return start_ns + shift, end_ns + shift
+    if span * tracks < _SPACE:
+        number *= span
+        number -= first
+        end_ns += number
+        number += start_ns
+        return number, end_ns
     moments, ranks = np.unique(np.concatenate((start_ns, end_ns)), return_inverse=True)
-    shift = number.astype(np.int64) * (moments.size + 1)
-    return ranks[: start_ns.size] + shift, ranks[start_ns.size :] + shift
+    number *= moments.size + 1
+    return ranks[: start_ns.size] + number, ranks[start_ns.size :] + number
 
 
 def _ordered(begin_key: Int64, duration_ns: Int64) -> Places:
@@ -117,41 +130,40 @@ def _ordered(begin_key: Int64, duration_ns: Int64) -> Places:
     return order
 
 
-def _parents(depth: Places, long: npt.NDArray[np.bool_]) -> Places:
-    """The nearest row before each that lies one level higher; rows of no length are no parents."""
-    parent = np.full(depth.size, -1, dtype=np.int32)
-    # Level by level: places of equal depth stay in order, and small numbers are sorted in one pass.
-    deepest = int(depth.max())
-    by_depth = np.argsort(depth.astype(np.int16) if deepest < 2**15 else depth, kind="stable").astype(np.int32)
-    bounds = np.searchsorted(depth[by_depth], np.arange(deepest + 2))
-    outer = by_depth[:0]
-    for level in range(deepest + 1):
-        places = by_depth[bounds[level] : bounds[level + 1]]
-        if outer.size and places.size:
-            found = np.searchsorted(outer, places) - 1
-            parent[places] = np.where(found >= 0, outer[np.maximum(found, 0)], -1)
-        outer = places[long[places]]
+def _parents(begins: Int64, ends: Int64) -> Places | None:
+    """The nearest row before each that has not ended when it begins; None when that takes too long.
+
+    Where the row before has ended, so have all that lie between it and the row that it leads to.
+    """
+    size = begins.size
+    parent = np.arange(-1, size - 1, dtype=np.int32)
+    ended = np.flatnonzero(ends[:-1] <= begins[1:]).astype(np.int32) + np.int32(1)
+    left = _MOST_LOOKS * (size + _ROUND)
+    while ended.size:
+        left -= ended.size + _ROUND
+        if left < 0:
+            return None
+        outer = parent[parent[ended]]
+        parent[ended] = outer
+        ended = ended[(outer >= 0) & (ends[outer] <= begins[ended])]
     return parent
 
 
-def _parents_with_stack(begins: Int64, ends: Int64, long: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
+def _parents_with_stack(begins: Int64, ends: Int64) -> Places:
     """The same for rows that cross: one that outlasts the row around it is cut to it while others are placed."""
-    parents, depths = np.full(begins.size, -1, dtype=np.int32), np.zeros(begins.size, dtype=np.int32)
+    parents = np.full(begins.size, -1, dtype=np.int32)
     open_ends: list[int] = []
     open_rows: list[int] = []
     for first in range(0, begins.size, _ROWS):  # as numbers of Python they take five times the memory
         block = slice(first, first + _ROWS)
         found: list[int] = []
-        levels: list[int] = []
-        rows = zip(begins[block].tolist(), ends[block].tolist(), long[block].tolist(), strict=True)
-        for row, (begin, end, is_long) in enumerate(rows, first):
+        for row, (begin, end) in enumerate(zip(begins[block].tolist(), ends[block].tolist(), strict=True), first):
             while open_ends and open_ends[-1] <= begin:
                 open_ends.pop()
                 open_rows.pop()
             found.append(open_rows[-1] if open_rows else -1)
-            levels.append(len(open_rows))
-            if is_long:
+            if end > begin:
                 open_ends.append(min(end, open_ends[-1]) if open_ends else end)
                 open_rows.append(row)
-        parents[block], depths[block] = found, levels
-    return parents, depths
+        parents[block] = found
+    return parents

@@ -51,31 +51,47 @@ def nest(trace: Trace) -> Nesting:
     rows = np.flatnonzero(is_op | scopes).astype(np.int32)
     nested = nest_rows(trace.track[rows], trace.start_ns[rows], trace.duration_ns[rows])
     order, up = rows[nested.order], nested.parent
-    op_up = above(is_op[order], up)
     size = len(trace)
+    op_up = above(is_op[order], up)
     parent = np.full(size, -1, dtype=np.int32)
-    parent[order] = np.where(op_up >= 0, order[op_up], -1)
+    parent[order] = _rows_at(order, op_up)
+    self_ns = _self_times(trace, order, op_up, up, is_op)
     optimizing = trace.named_like(*OPTIMIZER_PREFIXES)
     in_optimizer = np.zeros(size, dtype=bool)
-    in_optimizer[order] = nearest(optimizing[order], up) >= 0
+    if optimizing.any():
+        in_optimizer[order] = nearest(optimizing[order], up) >= 0
     modules, numbers = _module_numbers(trace, order, up, of_module & ~optimizing)
-    holder = nearest(numbers > 0, up)
     module = np.zeros(size, dtype=np.int32)
-    module[order] = np.where(holder >= 0, numbers[holder], 0)
-    _backward_modules(trace, order, parent, module)
-    self_ns = _self_times(trace, order, op_up, up, is_op)
+    if len(modules) > 1:
+        holder = nearest(numbers > 0, up)
+        module[order] = np.where(holder >= 0, numbers[holder], 0)
+        _backward_modules(trace, order, parent, module)
     stands_for = _merge_same_names(trace, order[is_op[order]], parent, self_ns)
     return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0], stands_for)
 
 
+def _rows_at(order: Places, places: Places) -> Places:
+    """Rows at some places of `order`; -1 where the place is -1."""
+    rows = order[places]
+    rows[places < 0] = -1
+    return rows
+
+
 def _self_times(trace: Trace, order: Places, op_up: Places, up: Places, is_op: Bools) -> Int64:
     """Durations without what the operators inside take; one that outlasts what it lies in counts up to there."""
-    inside = np.zeros(len(trace), dtype=np.int64)
-    end = trace.ends(order)
+    own, end = trace.duration_ns[order], trace.ends(order)
     child = np.flatnonzero((op_up >= 0) & is_op[order])
-    taken = np.minimum(end[child], end[up[child]]) - trace.start_ns[order[child]]
-    np.add.at(inside, order[op_up[child]], taken)
-    return np.where(is_op, np.maximum(trace.duration_ns - inside, 0), 0)
+    taken = np.minimum(end[child], end[up[child]])
+    taken -= end[child]
+    taken += own[child]
+    inside = np.zeros(order.size, dtype=np.int64)
+    np.add.at(inside, op_up[child], taken)
+    own -= inside
+    np.maximum(own, 0, out=own)
+    own *= is_op[order]
+    self_ns = np.zeros(len(trace), dtype=np.int64)
+    self_ns[order] = own
+    return self_ns
 
 
 def _module_numbers(trace: Trace, order: Places, up: Places, of_module: Bools) -> tuple[list[str], Places]:
@@ -84,6 +100,8 @@ def _module_numbers(trace: Trace, order: Places, up: Places, of_module: Bools) -
     Our scopes hold the path; Python's calls hold class and number, and the path is that of the calls around them.
     """
     numbers = np.zeros(order.size, dtype=np.int32)
+    if not of_module.any():
+        return [""], numbers
     known: dict[str, int] = {"": 0}
     paths = [""]
     calls = np.flatnonzero(of_module[order])
@@ -111,16 +129,19 @@ def _merge_same_names(trace: Trace, operators: Places, parent: Places, self_ns: 
     Returns:
         For every row the one that counts for it.
     """
-    inner = operators[parent[operators] >= 0]
-    only_child = np.bincount(parent[inner], minlength=parent.size) == 1
     into = np.arange(parent.size, dtype=np.int32)
-    same = (trace.name[inner] == trace.name[parent[inner]]) & only_child[parent[inner]]
+    inner = operators[parent[operators] >= 0]
+    callers = parent[inner]
+    same = trace.name[inner] == trace.name[callers]
+    if not same.any():
+        return into
+    same &= (np.bincount(callers, minlength=parent.size) == 1)[callers]
     for row in inner[same].tolist():
         caller = int(parent[row])
         into[row] = into[caller]
         self_ns[into[caller]] += self_ns[row]
         self_ns[row] = 0
-    parent[inner] = into[parent[inner]]
+    parent[inner] = into[callers]
     return into
 
 
