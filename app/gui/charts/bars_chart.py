@@ -120,6 +120,20 @@ class BarsCanvas(PointedCanvas[BarChart, tuple[BarRow, BarPart | None]]):
 
     # ---------------------------------------------------------------------------------------------- pointing
 
+    def _beside(
+        self, hit: tuple[BarRow, BarPart | None] | None, right: int, down: int
+    ) -> tuple[BarRow, BarPart | None] | None:
+        rows = self.shown_rows(self.area())[1]
+        if self._chart.empty or not rows:
+            return None
+        if hit is None or hit[0] not in rows:
+            return rows[0], next(iter(_seen(rows[0])), None)
+        before = _seen(hit[0])
+        place = before.index(hit[1]) if hit[1] in before else 0
+        row = rows[min(max(rows.index(hit[0]) + down, 0), len(rows) - 1)]
+        parts = _seen(row)
+        return row, parts[min(max(place + right, 0), len(parts) - 1)] if parts else None
+
     def _about(self, hit: tuple[BarRow, BarPart | None]) -> str:
         row, part = hit
         return part.label if part is not None else f"{row.name}: {row.text}"
@@ -127,6 +141,10 @@ class BarsCanvas(PointedCanvas[BarChart, tuple[BarRow, BarPart | None]]):
     def _key(self, hit: tuple[BarRow, BarPart | None]) -> str:
         row, part = hit
         return part.key if part is not None else row.key
+
+
+def _seen(row: BarRow) -> list[BarPart]:
+    return [part for part in row.parts if part.value > 0]
 
 
 _MIDDLE_LEFT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)

@@ -3,57 +3,56 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent, QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import QWidget
 
 from gptscope.app.gui.charts.axes import NAME_HEIGHT, Frame
 from gptscope.app.gui.charts.marks import paint_chart
+from gptscope.app.gui.charts.pointed import PointedCanvas
 from gptscope.app.gui.charts.spots import spot_at
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
-from gptscope.app.gui.widgets.painted import Painted
-from gptscope.app.viewmodels.chart_data import Axis, ChartData, Point
+from gptscope.app.viewmodels.chart_data import Axis, ChartData, Point, Spot
 
-_TOP = 8.0
+_TOP, _SPOT = 8.0, 6.0
 _EMPTY = ChartData(x_axis=Axis(low=0, high=1), y_axis=Axis(low=0, high=1), empty=" ")
 
 
-class PlotCanvas(Painted):
-    """Draws the newest `ChartData` it was given. Hover and range are told to the owner in data units."""
+class PlotCanvas(PointedCanvas[ChartData, Point | Spot]):
+    """Draws the newest `ChartData` it was given. Hover and range are told to the owner in data units.
+
+    Arrow keys move from dot to dot, or the hairline where there are only curves.
+    """
 
     hovered = Signal(object)  # x in data units, or None when the pointer left
     range_chosen = Signal(object)  # (low, high), or None for everything
-    point_clicked = Signal(str)
 
     def __init__(self, theme: Theme, *, zoomable: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(theme, parent)
-        self._chart = _EMPTY
+        super().__init__(theme, _EMPTY, parent)
         self._hover_x: float | None = None
         self._drag_from: float | None = None
         self._drag_to: float | None = None
         self._zoomable = zoomable
-        self._focus_shown = False
-        self.chosen_key = ""
-        self.setMouseTracking(True)
         self.setMinimumSize(160, 96)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         if zoomable:
             self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    @property
-    def chart(self) -> ChartData:
-        """What is shown."""
-        return self._chart
 
     @guarded_as(QSize())
     def sizeHint(self) -> QSize:
         return QSize(320, 160)
 
+    def _dots(self) -> tuple[Point | Spot, ...]:
+        return (*self._chart.points, *self._chart.spots)
+
+    def _has_parts(self) -> bool:
+        return self._zoomable or bool(not self._chart.empty and (self._chart.lines or self._dots()))
+
     def show_chart(self, chart: ChartData) -> None:
-        """Show new data."""
-        self._chart = chart
-        self.setAccessibleDescription(chart.summary or chart.empty)
-        self.update()
+        """Show new data; what is pointed at stays so when it is still there."""
+        kept = self._hit
+        super().show_chart(chart)
+        if kept is not None:
+            self._hit = next((dot for dot in self._dots() if (dot.key, dot.label) == (kept.key, kept.label)), None)
 
     def set_hover(self, x: float | None) -> None:
         """Show the hairline at `x` (linked charts share it)."""
@@ -80,17 +79,18 @@ class PlotCanvas(Painted):
             painter.fillRect(
                 QRectF(left, frame.area.top(), right - left, frame.area.height()), self.theme.color("t1", 0.07)
             )
-        if self._focus_shown:
-            painter.setPen(self.theme.pen("accent"))
+        if self._hit is not None:
+            painter.setPen(self.theme.pen("accent", 1.5))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+            radius = (self._hit.size if isinstance(self._hit, Point) else _SPOT) + 3
+            painter.drawEllipse(QPointF(frame.x(self._hit.x), frame.y(self._hit.y)), radius, radius)
 
     @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton and not self._chart.empty:
-            found = self._found_at(event.position())
-            if found is not None:
-                self.point_clicked.emit(found[0])
+            dot = self._at(event.position())
+            if dot is not None:
+                self.clicked.emit(dot.key)
             elif self._zoomable:
                 self._drag_from = self.frame().value_at(event.position().x())
 
@@ -104,8 +104,9 @@ class PlotCanvas(Painted):
             self._drag_to = x
             self.update()
         inside = frame.area.adjusted(-4, -8, 4, 8).contains(event.position())
-        found = self._found_at(event.position())
-        self.setToolTip(found[1] if found is not None else "")
+        dot = self._at(event.position())
+        self.setToolTip(self._about(dot) if dot is not None else "")
+        self._point_at(dot)
         self.hovered.emit(x if inside else None)
 
     @guarded
@@ -126,19 +127,25 @@ class PlotCanvas(Painted):
 
     @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not self._zoomable or self._chart.empty:
+        if self._chart.empty or self._dots() or not self._has_parts():
             super().keyPressEvent(event)
             return
-        axis = self._chart.x_axis
+        key, axis = event.key(), self._chart.x_axis
         step = (axis.high - axis.low) / 50
         at = self._hover_x if self._hover_x is not None else axis.high
-        if event.key() == Qt.Key.Key_Left:
-            self.hovered.emit(max(axis.low, at - step))
-        elif event.key() == Qt.Key.Key_Right:
-            self.hovered.emit(min(axis.high, at + step))
-        elif event.key() == Qt.Key.Key_Plus:
+        places = {
+            Qt.Key.Key_Left: max(axis.low, at - step),
+            Qt.Key.Key_Right: min(axis.high, at + step),
+            Qt.Key.Key_Home: axis.low,
+            Qt.Key.Key_End: axis.high,
+        }
+        if key in places:
+            self.hovered.emit(places[Qt.Key(key)])
+        elif key == Qt.Key.Key_Escape and self._hover_x is not None:
+            self.hovered.emit(None)
+        elif key == Qt.Key.Key_Plus and self._zoomable:
             self.range_chosen.emit((max(axis.low, at - step * 12), min(axis.high, at + step * 12)))
-        elif event.key() in (Qt.Key.Key_Minus, Qt.Key.Key_0):
+        elif key in (Qt.Key.Key_Minus, Qt.Key.Key_0) and self._zoomable:
             self.range_chosen.emit(None)
         else:
             super().keyPressEvent(event)
@@ -154,30 +161,25 @@ class PlotCanvas(Painted):
         if self._zoomable:
             self.setStatusTip("Drag to zoom into a stretch, double-click for everything; arrow keys move the hairline.")
 
-    @guarded
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show the frame only when the keyboard brought the focus here."""
-        keyboard = (
-            Qt.FocusReason.TabFocusReason,
-            Qt.FocusReason.BacktabFocusReason,
-            Qt.FocusReason.ShortcutFocusReason,
-        )
-        self._focus_shown = event.reason() in keyboard
-        super().focusInEvent(event)
+    # ---------------------------------------------------------------------------------------------- pointing
 
-    @guarded
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        self._focus_shown = False
-        super().focusOutEvent(event)
-
-    def _found_at(self, position: QPointF) -> tuple[str, str] | None:
-        """Key and text of the dot or symbol under the pointer."""
+    def _at(self, position: QPointF) -> Point | Spot | None:
+        """The dot or symbol under the pointer."""
         frame = self.frame()
-        point = nearest_point(self._chart.points, frame, position)
-        if point is not None:
-            return point.key, point.label
-        spot = spot_at(self._chart.spots, frame, position)
-        return (spot.key, spot.tip) if spot is not None else None
+        return nearest_point(self._chart.points, frame, position) or spot_at(self._chart.spots, frame, position)
+
+    def _beside(self, hit: Point | Spot | None, right: int, down: int) -> Point | Spot | None:
+        if self._chart.empty or not self._dots():
+            return None
+        order = (lambda dot: (-dot.y, dot.x)) if down else (lambda dot: (dot.x, dot.y))
+        dots = sorted(self._dots(), key=order)
+        return dots[min(max(dots.index(hit) + right + down, 0), len(dots) - 1)] if hit in dots else dots[0]
+
+    def _about(self, hit: Point | Spot) -> str:
+        return hit.label if isinstance(hit, Point) else hit.tip
+
+    def _key(self, hit: Point | Spot) -> str:
+        return hit.key
 
 
 def nearest_point(points: Sequence[Point], frame: Frame, position: QPointF) -> Point | None:

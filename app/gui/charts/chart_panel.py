@@ -35,6 +35,7 @@ class ChartPanel(Panel):
         self.canvas.setAccessibleName(title)
         self.body.addWidget(self.canvas, 1)
         self.canvas.hovered.connect(self.show_hover)
+        self.canvas.told.connect(lambda text: set_text(self.source, text or source))
         if export is not None:
             self.menu_button = button("", self._open_menu, kind="flat", tip="Chart menu", name=f"{title}: chart menu")
             icons.on_button(self.menu_button, "more")

@@ -99,6 +99,12 @@ class ColumnsCanvas(PointedCanvas[ColumnChart, int]):
 
     # ---------------------------------------------------------------------------------------------- pointing
 
+    def _beside(self, hit: int | None, right: int, down: int) -> int | None:
+        last = len(self._chart.keys) - 1
+        if self._chart.empty or last < 0:
+            return None
+        return 0 if hit is None else min(max(hit + right + down, 0), last)
+
     def _about(self, hit: int) -> str:
         return self._chart.labels[hit]
 

@@ -1,7 +1,16 @@
 """The table all views share: sort by header, copy rows, swatches and bars, a total row, a sentence when empty."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QFocusEvent,
+    QFontMetrics,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -135,6 +144,18 @@ class TableView(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+
+    @guarded
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Only passing by chooses nothing: Qt would go to the first row."""
+        model = self.selectionModel()
+        if self.currentIndex().isValid():
+            super().focusInEvent(event)
+            return
+        model.blockSignals(True)
+        super().focusInEvent(event)
+        model.setCurrentIndex(QModelIndex(), QItemSelectionModel.SelectionFlag.NoUpdate)
+        model.blockSignals(False)
 
     def chosen_key(self) -> str:
         """Key of the current row, empty when there is none."""

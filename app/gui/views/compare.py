@@ -143,7 +143,7 @@ class CompareView(QWidget):
             source="KL to the baseline, nats per token", export=self._export,
         )  # fmt: skip
         self.trade.canvas.setMinimumHeight(180)
-        self.trade.canvas.point_clicked.connect(self._choose_run)
+        self.trade.canvas.clicked.connect(self._choose_run)
         self.missing = label("", level=2, size=12)
         self.missing.setWordWrap(True)
         self.trade.body.addWidget(self.missing)

@@ -79,7 +79,7 @@ class ProfileView(QWidget):
             "Memory", theme, icons, help_key="memory", source="worker process", read_out=memory.read_out, export=export
         )
         self.inspector = Inspector(theme)
-        self.roofline.canvas.point_clicked.connect(self.choose)
+        self.roofline.canvas.clicked.connect(self.choose)
         row.addWidget(self.roofline, 5)
         row.addWidget(self.memory, 3)
         row.addWidget(self.inspector)

@@ -1,6 +1,7 @@
 """Everything in the window is reached by keyboard, has a name, and shows that it has the focus."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 from tests_app_streams import comparison_records, experiment_records
+from tests_app_traces import write_trace
 
-from gptscope.app.gui.charts.canvas import PlotCanvas
+from gptscope.app.gui.charts.pointed import PointedCanvas
 from gptscope.app.gui.dialogs import SettingsDialog
 from gptscope.app.gui.views.compare_card import CompareCard
 from gptscope.app.gui.window import COMPARE, HISTORY, LIVE, PROFILE, MainWindow
@@ -39,8 +41,8 @@ MOST_STOPS = 150
 def interactive(window: QWidget) -> Iterator[QWidget]:
     """What a mouse can act on now. Parts of a widget (a spin box's text, a table's header) belong to the whole."""
     for widget in window.findChildren(QWidget):
-        zooms = isinstance(widget, PlotCanvas) and widget._zoomable
-        if not (zooms or isinstance(widget, INTERACTIVE)):
+        pointed = isinstance(widget, PointedCanvas) and widget._has_parts()
+        if not (pointed or isinstance(widget, INTERACTIVE)):
             continue
         if not (widget.isVisible() and widget.isEnabled()) or isinstance(widget, QHeaderView):
             continue
@@ -168,6 +170,18 @@ def test_compare(active: MainWindow, session: Any, qtbot: QtBot) -> None:
     for _ in range(4):  # sizes that depend on widths settle, and with them a scroll bar
         QApplication.processEvents()
     check(active, qtbot, active.compare.cards[0])
+
+
+@pytest.mark.parametrize("tab", ["kernels", "steps", "memory", "roofline"])
+def test_trace_with_each_kind_of_chart(tab: str, active: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    active.tracing.open(write_trace(tmp_path / "run.json.gz"))
+    view = active.tracing.view
+    assert view is not None
+    with qtbot.waitSignal(view.loader.finished, timeout=30_000):
+        pass
+    view.tables.show_tab(tab)
+    qtbot.waitUntil(view.inspector.updatesEnabled, timeout=5_000)
+    check(active, qtbot, view.timeline.canvas)
 
 
 def test_history_with_a_chosen_and_a_deleted_run(active: MainWindow, session: Any, qtbot: QtBot) -> None:

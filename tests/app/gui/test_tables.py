@@ -128,3 +128,17 @@ def test_the_total_row_stands_under_its_columns(look: Theme, qtbot: QtBot, view:
     bar.show()
     view.show_table(big(3))
     assert bar.isHidden()
+
+
+def test_passing_by_with_tab_chooses_nothing_and_an_arrow_begins_at_the_first_row(look: Theme, qtbot: QtBot) -> None:
+    view = TableView(look, "Kernels")
+    qtbot.addWidget(view)
+    view.show_table(big(5))
+    chosen: list[str] = []
+    view.chosen.connect(chosen.append)
+    view.show()
+    view.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(view.hasFocus)
+    assert (view.chosen_key(), chosen) == ("", [])
+    qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert chosen == [view.columns.key(0)] == view.selected_keys()
