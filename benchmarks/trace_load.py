@@ -4,9 +4,9 @@
 
 Traces are generated: `cpu` is nested operators with shapes (about 400 MB per million events), `gpu` operators,
 launches, kernels and arrows (about 250 MB). Every measurement runs in a process of its own, `--times` times, the best
-counts. The floor is msgspec decoding the whole file at once into typed objects with the same fields, without tables.
-`--tool` names a Python that has `HolisticTraceAnalysis` and `torch-tb-profiler` (the extra `traces`); they load and
-summarise the same file.
+counts; a peak is that of all its processes together. The floor is msgspec decoding the whole file at once into typed
+objects with the same fields, without tables. `--tool` names a Python that has `HolisticTraceAnalysis` and
+`torch-tb-profiler` (the extra `traces`); they load and summarise the same file.
 """
 
 import argparse
@@ -29,9 +29,11 @@ def measure_ours(path: Path) -> None:
     begun = time.perf_counter()
     trace = open_trace(path)
     loaded = time.perf_counter()
+    both_bytes = sum(peaks_bytes())  # of this process and of the one that reads the second half meanwhile
     summary = summarise(Linked.of(trace))
     done = time.perf_counter()
-    report(load=loaded - begun, tables=done - loaded, total=done - begun, rows=len(trace), kernels=len(summary.kernels))
+    numbers = {"load": loaded - begun, "tables": done - loaded, "total": done - begun, "rows": len(trace)}
+    report(**numbers, kernels=len(summary.kernels), both_bytes=both_bytes)
 
 
 def measure_floor(path: Path) -> None:
@@ -74,10 +76,15 @@ def measure_tensorboard(path: Path) -> None:
     report(total=time.perf_counter() - begun, rows=len(data.events))
 
 
-def report(**numbers: float) -> None:
+def peaks_bytes() -> list[int]:
+    """Resident memory of this process at most so far, and of the largest one that it started and that has ended."""
+    return [resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+
+
+def report(both_bytes: int = 0, **numbers: float) -> None:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)  # on a busy machine it is steadier than the clock
-    print(json.dumps({**numbers, "cpu": cpu, "peak_bytes": max(one.ru_maxrss for one in used) * 1024}))
+    print(json.dumps({**numbers, "cpu": cpu, "peak_bytes": max(*peaks_bytes(), both_bytes)}))
 
 
 MEASURES = {"ours": measure_ours, "floor": measure_floor, "hta": measure_hta, "tensorboard": measure_tensorboard}

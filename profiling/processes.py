@@ -75,6 +75,17 @@ def end_with_parent() -> None:
         _start_watcher()
 
 
+def end_with_stdin() -> None:
+    """End this process at once when the other end of stdin is closed: for short jobs that start nothing themselves."""
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="watch-stdin", daemon=True).start()
+
+
 def _ask_kernel_to_end_us() -> None:
     """Linux only: SIGKILL for us when the thread that started us ends. The guardian covers the rest."""
     if sys.platform == "linux":

@@ -1,31 +1,20 @@
 """Values with large arrays, handed to another process through a file: there the arrays are mapped, not copied."""
 
 import mmap
-import pickle
-import struct
 from pathlib import Path
 from typing import Any
 
-_ALIGNED_BYTES = 64
-_LENGTH = struct.Struct("<Q")
+from gptscope.profiling import handover
 
 
 def write(value: Any, file: Path) -> None:
-    """Write a value; its arrays stand behind it, one after another.
+    """Write a value.
 
     Raises:
         OSError: The file cannot be written.
     """
-    arrays: list[pickle.PickleBuffer] = []
-    body = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
-    views = [array.raw() for array in arrays]
-    head = pickle.dumps((body, [view.nbytes for view in views]))
     with file.open("wb") as out:
-        out.write(_LENGTH.pack(len(head)))
-        out.write(head)
-        for view in views:
-            out.write(bytes(-out.tell() % _ALIGNED_BYTES))
-            out.write(view)
+        handover.write(value, out)
 
 
 def read(file: Path) -> Any:
@@ -37,12 +26,4 @@ def read(file: Path) -> Any:
         OSError: The file cannot be read.
     """
     with file.open("rb") as opened:
-        text = memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
-    position = _LENGTH.size + _LENGTH.unpack(text[: _LENGTH.size])[0]
-    body, sizes = pickle.loads(text[_LENGTH.size : position])  # noqa: S301  (see above)
-    views = []
-    for size in sizes:
-        position += -position % _ALIGNED_BYTES
-        views.append(text[position : position + size])
-        position += size
-    return pickle.loads(body, buffers=views)  # noqa: S301
+        return handover.parse(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))

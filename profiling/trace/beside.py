@@ -1,7 +1,7 @@
 """Collects what stands beside events with a duration: instants, counters, flows, memory events, names of threads."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,16 +41,16 @@ class BesideBuilder:
     def __init__(self, health: HealthReport, names: Interner, categories: Interner, tracks: Interner) -> None:
         self._health = health
         self._names, self._categories, self._tracks = names, categories, tracks
-        self._series, self._flow_categories, self._text_ids = Interner(), Interner(), Interner()
-        self._instants, self._counters, self._flows, self._memory = Columns(), Columns(), Columns(), Columns()
-        self._labels: dict[Any, str] = {}
-        self._sort_indices: dict[Any, int] = {}
-        self._process_labels: dict[Any, str] = {}
+        self.series, self.flow_categories, self._text_ids = Interner(), Interner(), Interner()
+        self.instants, self.counters, self.flows, self.memory = Columns(), Columns(), Columns(), Columns()
+        self.labels: dict[Any, str] = {}
+        self.sort_indices: dict[Any, int] = {}
+        self.process_labels: dict[Any, str] = {}
 
     @property
     def nbytes(self) -> int:
         """What the columns take up."""
-        return sum(c.nbytes for c in (self._instants, self._counters, self._flows, self._memory))
+        return sum(c.nbytes for c in (self.instants, self.counters, self.flows, self.memory))
 
     def add(
         self,
@@ -99,15 +99,15 @@ class BesideBuilder:
             of_thread = what.startswith("thread")
             key = (hashable(event.pid), hashable(event.tid) if of_thread else None)
             if what.endswith("name") and args.name is not None:
-                self._labels[key] = str(args.name)
+                self.labels[key] = str(args.name)
             elif what.endswith("labels") and args.labels is not None:
-                self._process_labels[key[0]] = str(args.labels)
+                self.process_labels[key[0]] = str(args.labels)
             elif isinstance(args.sort_index, int):
-                self._sort_indices[key] = args.sort_index
+                self.sort_indices[key] = args.sort_index
 
     def _add_flows(self, phase: str, rows: Sequence[Event], time: Any) -> None:
         idents = [e.id for e in rows]
-        categories, flows = self._flow_categories, self._flows
+        categories, flows = self.flow_categories, self.flows
         try:
             flows.append_narrow("ident", idents if set(map(type, idents)) == {int} else self._text_numbers(idents), 0)
         except OverflowError:
@@ -123,7 +123,7 @@ class BesideBuilder:
         flows.append("time_ns", time)
 
     def _add_instants(self, rows: Sequence[Event], time: Any, place: Any) -> None:
-        instants = self._instants
+        instants = self.instants
         instants.append("name", np.array([self._names[e.name] for e in rows], dtype=np.int32))
         instants.append("category", np.array([self._categories[e.cat] for e in rows], dtype=np.int32))
         instants.append("track", self._track_numbers(rows))
@@ -134,9 +134,9 @@ class BesideBuilder:
             args = [rows[i].args for i in of_memory]
             for name, missing in _MEMORY_FIELDS.items():
                 values = [getattr(a, name) for a in args]
-                self._memory.append_narrow(name, [v if v in _INT64 else missing for v in values], missing)
-            self._memory.append("time_ns", time[of_memory])
-            self._memory.append("track", self._track_numbers([rows[i] for i in of_memory]))
+                self.memory.append_narrow(name, [v if v in _INT64 else missing for v in values], missing)
+            self.memory.append("time_ns", time[of_memory])
+            self.memory.append("track", self._track_numbers([rows[i] for i in of_memory]))
 
     def _add_counters(self, rows: Sequence[Event], time: Any, places: list[int], text: bytes) -> None:
         """The values of counters stand in `args` under names of their own, so the piece is read again for them."""
@@ -155,16 +155,32 @@ class BesideBuilder:
                     self._health.add("ignored", "a counter's value is no number")
                     continue
                 counter = event.name if event.id is None else f"{event.name} {event.id}"
-                series.append(self._series[hashable(event.pid), counter, key])
+                series.append(self.series[hashable(event.pid), counter, key])
                 times.append(moment)
                 values.append(value)
-        self._counters.append("serie", np.array(series, dtype=np.int32))
-        self._counters.append("time_ns", np.array(times, dtype=np.int64))
-        self._counters.append("value", np.array(values, dtype=np.float64))
+        self.counters.append("serie", np.array(series, dtype=np.int32))
+        self.counters.append("time_ns", np.array(times, dtype=np.int64))
+        self.counters.append("value", np.array(values, dtype=np.float64))
+
+    @property
+    def has_text_ids(self) -> bool:
+        """Some ids of arrows are texts, whose numbers mean nothing to another builder."""
+        return bool(self._text_ids)
+
+    def absorb(self, other: "BesideBuilder", meaning: Mapping[str, npt.NDArray[Any]], place: int) -> None:
+        """Append what another one collected from the text that follows; see `Columns.absorb`."""
+        self.instants.absorb(other.instants, meaning, place)
+        self.memory.absorb(other.memory, meaning, place)
+        self.counters.absorb(other.counters, {"serie": self.series.absorb(other.series)}, place)
+        categories = {"category": self.flow_categories.absorb(other.flow_categories)}
+        self.flows.absorb(other.flows, {**meaning, **categories}, place)
+        self.labels |= other.labels
+        self.sort_indices |= other.sort_indices
+        self.process_labels |= other.process_labels
 
     def build(self) -> Beside:
         """Join everything."""
-        instants, counters, flows, memory = self._instants, self._counters, self._flows, self._memory
+        instants, counters, flows, memory = self.instants, self.counters, self.flows, self.memory
         return Beside(
             instants=Instants(
                 name=instants.take("name", type_=np.int32),
@@ -174,13 +190,13 @@ class BesideBuilder:
                 place=instants.take("place", type_=np.int64),
             ),
             counters=Counters(
-                series=self._series.values_in_order,
+                series=self.series.values_in_order,
                 serie=counters.take("serie", type_=np.int32),
                 time_ns=counters.take("time_ns", type_=np.int64),
                 value=counters.take("value", type_=np.float64),
             ),
             flows=Flows(
-                categories=self._flow_categories.values_in_order,
+                categories=self.flow_categories.values_in_order,
                 category=flows.take("category", type_=np.int32),
                 ident=flows.take("ident"),
                 begins=flows.take("begins", type_=np.bool_),
@@ -196,9 +212,9 @@ class BesideBuilder:
                 device_type=memory.take("device_type", type_=np.int64),
                 device_id=memory.take("device_id", type_=np.int64),
             ),
-            labels=self._labels,
-            sort_indices=self._sort_indices,
-            process_labels=self._process_labels,
+            labels=self.labels,
+            sort_indices=self.sort_indices,
+            process_labels=self.process_labels,
         )
 
 

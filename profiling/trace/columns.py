@@ -54,12 +54,12 @@ class ColumnBuilder:
 
     def __init__(self, health: HealthReport) -> None:
         self._health = health
-        self._names, self._categories, self._tracks = NameInterner(health), Interner(), TrackInterner()
-        self._recorded = RecordedInterner()
-        self._slices, self._ends = Columns(), Columns()
-        self._beside = BesideBuilder(health, self._names, self._categories, self._tracks)
-        self._groups, self._huge_ids = Interner(), Interner()
-        self._pieces: list[tuple[int, int, int]] = []
+        self.names, self.categories, self.tracks = NameInterner(health), Interner(), TrackInterner()
+        self.recorded = RecordedInterner()
+        self.slices, self.ends = Columns(), Columns()
+        self.beside = BesideBuilder(health, self.names, self.categories, self.tracks)
+        self.groups, self._huge_ids = Interner(), Interner()
+        self.pieces: list[tuple[int, int, int]] = []
         self.event_count = 0
         self.phases: Counter[str] = Counter()
         self.latest_ns = MISSING_NS
@@ -67,7 +67,7 @@ class ColumnBuilder:
     @property
     def nbytes(self) -> int:
         """What the columns take up."""
-        return self._slices.nbytes + self._ends.nbytes + self._beside.nbytes
+        return self.slices.nbytes + self.ends.nbytes + self.beside.nbytes
 
     def add(self, events: Sequence[Event], text: bytes, offset: int = 0, size: int = 0, raw: bytes = b"") -> None:
         """Append the events of one piece.
@@ -82,7 +82,7 @@ class ColumnBuilder:
         """
         first = self.event_count
         self.event_count += len(events)
-        self._pieces.append((offset, size, first))
+        self.pieces.append((offset, size, first))
         if not events:
             return
         codes = _codes([e.ph for e in events])
@@ -100,7 +100,7 @@ class ColumnBuilder:
             elif phase in _THREAD_ENDS or phase in _ASYNC_ENDS:
                 self._add_ends(phase, rows, places, digits, first)
             else:
-                self._beside.add(phase, rows, places, digits, first, text or raw)
+                self.beside.add(phase, rows, places, digits, first, text or raw)
 
     def _add_slices(self, rows: Sequence[Event], places: Positions | None, digits: Digits, first: int) -> None:
         start = exact_ns([e.ts for e in rows], digits, places, "ts")
@@ -114,29 +114,29 @@ class ColumnBuilder:
             if not rows:
                 return
         self.latest_ns = max(self.latest_ns, int((start + np.maximum(duration, 0)).max()))
-        slices = self._slices
+        slices = self.slices
         slices.append("start_ns", start)
         slices.append("duration_ns", narrow(duration))
         slices.append("place", place)
-        slices.append("name", self._names.numbers([e.name for e in rows], len(rows)))
-        slices.append("category", self._categories.numbers([e.cat for e in rows], len(rows)))
-        slices.append("track", track_numbers(self._tracks, rows))
+        slices.append("name", self.names.numbers([e.name for e in rows], len(rows)))
+        slices.append("category", self.categories.numbers([e.cat for e in rows], len(rows)))
+        slices.append("track", track_numbers(self.tracks, rows))
         self._append_args([e.args or _NO_ARGS for e in rows])
 
     def _append_args(self, args: list[Args]) -> None:
-        slices, size = self._slices, len(args)
+        slices, size = self.slices, len(args)
         shapes = [a.shapes for a in args]
         if shapes.count(_NOTHING) == size:  # types and values are recorded together with shapes
             slices.append("recorded", np.zeros(size, dtype=np.int8))
         else:
             # One look-up for the three of them; no JSON holds the separator.
             recorded = [SEPARATOR.join((a.shapes, a.types, a.values)) for a in args]
-            slices.append("recorded", self._recorded.numbers(recorded, size))
+            slices.append("recorded", self.recorded.numbers(recorded, size))
         collectives = [a.collective for a in args]
         if collectives.count(None) == size:
             slices.append("collective", np.zeros(size, dtype=np.int8))
         else:
-            texts = self._recorded.texts
+            texts = self.recorded.texts
             encoded = [c.encode(errors="replace") if c else b"" for c in collectives]
             slices.append("collective", narrow(texts.numbers(encoded, size, np.int64)))
         external = [a.external_id for a in args]
@@ -148,10 +148,10 @@ class ColumnBuilder:
 
     def _append_integers(self, name: str, values: list[int], missing: int) -> None:
         try:
-            self._slices.append_narrow(name, values, missing)
+            self.slices.append_narrow(name, values, missing)
         except OverflowError:
             numbers = [v if v in _INT64 else self._huge_number(name, v, missing) for v in values]
-            self._slices.append_narrow(name, numbers, missing)
+            self.slices.append_narrow(name, numbers, missing)
 
     def _huge_number(self, name: str, value: int, missing: int) -> int:
         """A number that stands for an id beyond 64 bits: far below zero, where no id is written."""
@@ -164,17 +164,17 @@ class ColumnBuilder:
         place = numbers_from(first, len(rows), places)
         asynchronous = phase in _ASYNC_ENDS
         if asynchronous:
-            tracks = self._tracks
+            tracks = self.tracks
             track = np.array([tracks[hashable(e.pid), f"async {e.cat or e.name}"] for e in rows], dtype=np.int32)
             keys = [("id", hashable(e.pid), e.cat, hashable(e.id)) for e in rows]
         else:
-            track = track_numbers(self._tracks, rows)
+            track = track_numbers(self.tracks, rows)
             keys = [("thread", one, "", None) for one in track.tolist()]
         usable = time != MISSING_NS
         if not usable.all():
             self._health.add("put_aside", "events without a time", count=int((~usable).sum()))
         kind = (_ASYNC_ENDS if asynchronous else _THREAD_ENDS)[phase]
-        names, categories, groups = self._names, self._categories, self._groups
+        names, categories, groups = self.names, self.categories, self.groups
         columns: dict[str, npt.NDArray[Any]] = {
             "kind": np.full(len(rows), kind, dtype=np.int8),
             "group": np.array([groups[key] for key in keys], dtype=np.int64),
@@ -185,29 +185,57 @@ class ColumnBuilder:
             "place": place,
         }
         for name, values in columns.items():
-            self._ends.append(name, values[usable])
+            self.ends.append(name, values[usable])
+
+    @property
+    def has_odd_ids(self) -> bool:
+        """Some ids are no numbers of 64 bits; what stands for them means nothing to another builder."""
+        return bool(self._huge_ids) or self.beside.has_text_ids
+
+    def absorb(self, other: "ColumnBuilder") -> None:
+        """Append what another one, which has no odd ids, was given of the text that follows; it is used up."""
+        assert not other.has_odd_ids
+        track = self.tracks.absorb(other.tracks)
+        meaning = {
+            "name": self.names.absorb(other.names),
+            "category": self.categories.absorb(other.categories),
+            "track": track,
+            "recorded": self.recorded.absorb(other.recorded),
+            "collective": narrow(self.recorded.texts.absorb(other.recorded.texts).astype(np.int64)),
+            "group": self.groups.absorb(_on_tracks(other.groups, track)),
+        }
+        first = self.event_count
+        self.slices.absorb(other.slices, meaning, first)
+        self.ends.absorb(other.ends, meaning, first)
+        self.beside.absorb(other.beside, meaning, first)
+        self.pieces += [(offset, size, first + number) for offset, size, number in other.pieces]
+        self.event_count += other.event_count
+        self.phases += other.phases
+        self.latest_ns = max(self.latest_ns, other.latest_ns)
 
     def _pair_ends(self) -> None:
         """Turn beginnings and ends into rows."""
-        ends = self._ends
+        ends = self.ends
         if "kind" not in ends:
             return
         place = ends.take("place")
         order = np.argsort(place, kind="stable")  # one piece's phases were added one after another
         taken = {n: ends.take(n)[order] for n in ("kind", "group", "name", "category", "track", "time_ns")}
         time = taken["time_ns"]
-        pairs = pair_up(taken["kind"], taken["group"], taken["name"], time, self._names[""])
+        pairs = pair_up(taken["kind"], taken["group"], taken["name"], time, self.names[""])
         if pairs.stray_ends:
             self._health.add("ignored", "an end without a beginning", count=pairs.stray_ends)
         if time.size:
             self.latest_ns = max(self.latest_ns, int(time.max()))
-        begin, size = pairs.begin, pairs.begin.size
+        in_file_order = np.argsort(pairs.begin)
+        begin, end = pairs.begin[in_file_order], pairs.end[in_file_order]
+        size = begin.size
         if not size:
             return
         start = time[begin]
-        slices = self._slices
+        slices = self.slices
         slices.append("start_ns", start)
-        slices.append("duration_ns", np.where(pairs.end >= 0, time[pairs.end] - start, MISSING_NS))
+        slices.append("duration_ns", np.where(end >= 0, time[end] - start, MISSING_NS))
         slices.append("place", place[order][begin])
         for name in ("name", "category", "track"):
             slices.append(name, taken[name][begin])
@@ -219,7 +247,7 @@ class ColumnBuilder:
     def build(self, metadata: dict[str, Any], source: TraceText | None = None) -> Trace:
         """Join all pieces, put aside what lies outside the trace's time, and mark unfinished events."""
         self._pair_ends()
-        slices = self._slices
+        slices = self.slices
         start: Int64 = slices.take("start_ns", type_=np.int64)
         if not start.size:
             self._health.add("empty", "no events with a duration" if self.phases else "no events")
@@ -238,19 +266,19 @@ class ColumnBuilder:
             self._health.add("unfinished", message, count=int(unfinished.sum()))
             duration = np.where(unfinished, np.maximum(self.latest_ns - start, 0), duration)
         track: Int32 = slices.take("track", keep, type_=np.int32)
-        tracks = [Track(hashable(pid), hashable(tid)) for pid, tid in self._tracks.values_in_order]
+        tracks = [Track(hashable(pid), hashable(tid)) for pid, tid in self.tracks.values_in_order]
         categories, category = modern_categories(
-            self._categories.values_in_order, slices.take("category", keep, type_=np.int32), tracks, track
+            self.categories.values_in_order, slices.take("category", keep, type_=np.int32), tracks, track
         )
         device = device_numbers(slices.take("device", keep), categories, category, tracks, track)
-        beside = self._beside.build()
-        recorded = self._recorded.columns(slices.take("recorded", keep))
+        beside = self.beside.build()
+        recorded = self.recorded.columns(slices.take("recorded", keep))
         names = ("correlation", "external_id", "sequence", "forward_thread", "stream", "moved_bytes")
         return Trace(
-            names=self._names.values_in_order,
+            names=self.names.values_in_order,
             categories=categories,
             tracks=tracks,
-            texts=self._recorded.texts.values_in_order,
+            texts=self.recorded.texts.values_in_order,
             name=slices.take("name", keep, type_=np.int32),
             category=category,
             track=track,
@@ -283,10 +311,17 @@ class ColumnBuilder:
         return beyond
 
     def _args_reader(self, source: TraceText | None) -> ArgsReader | None:
-        if source is None or not self._pieces:
+        if source is None or not self.pieces:
             return None
-        offset, size, first = (np.array(column, dtype=np.int64) for column in zip(*self._pieces, strict=True))
+        offset, size, first = (np.array(column, dtype=np.int64) for column in zip(*self.pieces, strict=True))
         return ArgsReader(source.path, Pieces(offset, size, first), source.checkpoints, source.bom_bytes)
+
+
+def _on_tracks(groups: Interner, track: Int32) -> Interner:
+    """Groups of beginnings and ends whose tracks have other numbers now."""
+    return Interner(
+        *((kind, int(track[one]) if kind == "thread" else one, *rest) for kind, one, *rest in groups.values_in_order)
+    )
 
 
 def _codes(phases: list[str]) -> npt.NDArray[np.uint8]:

@@ -1,6 +1,6 @@
 """Columns that grow piece by piece, in as few bytes as their numbers need, and numbers for texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,10 @@ class Interner(dict[Any, int]):
     def numbers(self, values: Iterable[Any], count: int, type_: type = np.int32) -> npt.NDArray[Any]:
         """Numbers of many values."""
         return np.fromiter(map(self.__getitem__, values), dtype=type_, count=count)
+
+    def absorb(self, other: "Interner") -> npt.NDArray[np.int32]:
+        """Take the values of another one; for each of its numbers the number here."""
+        return self.numbers(other.values_in_order, len(other.values_in_order))
 
 
 class NameInterner(Interner):
@@ -157,6 +161,27 @@ class Columns:
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
+
+    def absorb(self, other: "Columns", meaning: Mapping[str, npt.NDArray[Any]], place: int) -> None:
+        """Append all columns of another one, which is empty afterwards.
+
+        Args:
+            other: Read from the text that follows.
+            meaning: Column -> for each of the other's numbers the number here; other columns stay as they are.
+            place: What the other's `place` starts from here.
+        """
+        for name, part in other.drain():
+            if name in meaning:
+                self.append(name, meaning[name][part])
+            else:
+                self.append(name, part + np.uint32(place) if name == "place" else part)
+
+    def drain(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+        """Give away all blocks of all columns."""
+        while self._columns:
+            name, column = self._columns.popitem()
+            for part in column.parts:
+                yield name, part
 
 
 def narrow(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -1,5 +1,6 @@
 """What was wrong with a trace, so that nothing is dropped or mended silently."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -45,6 +46,11 @@ class HealthReport:
             self._notes[kind, message] = HealthNote(kind=kind, message=message, count=count, byte_offset=byte_offset)
         else:
             known.count += count
+
+    def absorb(self, later: Iterable[HealthNote]) -> None:
+        """Add the findings of another report, which come after all of these."""
+        for note in later:
+            self.add(note.kind, note.message, count=note.count, byte_offset=note.byte_offset)
 
     def notes(self) -> list[HealthNote]:
         """All findings in the order in which they first came."""

@@ -10,6 +10,7 @@ from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.events import BROKEN
 from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.repair import mend
+from gptscope.profiling.trace.second_reader import SecondReader
 from gptscope.profiling.trace.source import TraceText
 from gptscope.profiling.trace.split import EVENTS_KEY, EventStream
 from gptscope.profiling.trace.table import Trace
@@ -33,14 +34,24 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
     """
     path = Path(path)
     health = HealthReport()
-    with TraceText(path, health) as text:
-        stream = EventStream(text.blocks(), path.name, health)
-        builder = ColumnBuilder(health)
+    builder = ColumnBuilder(health)
+    with TraceText(path, health) as text, SecondReader(path) as second:
+
+        def tell() -> None:
+            if progress is not None:
+                progress(second.bytes_read(text.bytes_read, text.size), text.size)
+
+        stream = EventStream(text.blocks(second.cut), path.name, health)
         for piece in stream:
             builder.add(piece.events, piece.text, piece.offset, piece.size, piece.raw)
             text.check_memory(builder.nbytes)
-            if progress is not None:
-                progress(text.bytes_read, text.size)
+            tell()
+            half = second.after(stream, tell)
+            if half is not None:
+                builder.absorb(half.builder)
+                health.absorb(half.notes)
+                stream.tail, stream.tail_offset = half.tail, half.tail_offset
+                break
     if set(builder.phases) == {""}:
         raise TraceError(f'{path.name} is a list of objects without "ph", so they are not trace events.')
     return builder.build(_metadata(stream, health), text)

@@ -66,8 +66,11 @@ class TraceText:
         for one in reversed(self._opened):
             one.close()
 
-    def blocks(self) -> Iterator[bytes]:
+    def blocks(self, cut: int | None = None) -> Iterator[bytes]:
         """Yield the uncompressed text in blocks of about half a megabyte, without a byte order mark.
+
+        Args:
+            cut: A block of a plain file ends after so many bytes.
 
         Raises:
             TraceError: The file is missing, unreadable, empty, or an archive without a trace.
@@ -87,7 +90,7 @@ class TraceText:
             if not magic:
                 raise TraceError(f"{name} is empty, so it is not a trace.")
             first = True
-            for block in self._unpacked(file, magic):
+            for block in self._unpacked(file, magic, cut):
                 if first and block.startswith(_BOM):
                     self.bom_bytes = len(_BOM)
                     block = block[len(_BOM) :]  # noqa: PLW2901
@@ -96,7 +99,7 @@ class TraceText:
         except OSError as error:
             raise TraceError(f"{self.path} cannot be read: {error.strerror or error}.") from error
 
-    def _unpacked(self, file: BinaryIO, magic: bytes) -> Iterator[bytes]:
+    def _unpacked(self, file: BinaryIO, magic: bytes, cut: int | None) -> Iterator[bytes]:
         if magic == _ZIP_MAGIC:
             member = self._zip_member(file)
             inner = self._read(member, 2)
@@ -104,7 +107,7 @@ class TraceText:
         elif magic[:2] == _GZIP_MAGIC:
             packed = self._inflate(file)
         else:
-            return self._plain(file)
+            return self._plain(file, cut=cut)
         self.packed = True
         self._working = ahead(packed)
         return self._working
@@ -131,9 +134,10 @@ class TraceText:
         self._opened.append(member)
         return member
 
-    def _plain(self, file: BinaryIO, begun: bytes = b"") -> Iterator[bytes]:
+    def _plain(self, file: BinaryIO, begun: bytes = b"", cut: int | None = None) -> Iterator[bytes]:
         while True:
-            block = self._read(file, BLOCK_BYTES)
+            until_cut = cut - self._inflated if cut is not None else 0
+            block = self._read(file, min(BLOCK_BYTES, until_cut) if until_cut > 0 else BLOCK_BYTES)
             if not block and not begun:
                 return
             block, begun = begun + block, b""

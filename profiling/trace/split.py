@@ -42,22 +42,31 @@ class EventStream:
 
     Memory stays at a few blocks: pieces are cut where one event ends and the next begins (`}`, `,`, `{`), so each
     decodes by itself. A piece that does not decode is walked event by event.
+
+    Args:
+        blocks: The text.
+        name: Of the file, for messages.
+        health: Where to note what was mended.
+        start: The text begins with an event of the list, at this offset of the file; None: with what stands before it.
     """
 
-    def __init__(self, blocks: Iterable[bytes], name: str, health: HealthReport) -> None:
+    def __init__(self, blocks: Iterable[bytes], name: str, health: HealthReport, start: int | None = None) -> None:
         self._blocks = iter(blocks)
         self._name, self._health = name, health
-        self._offset = 0  # of `_rest`, in the uncompressed text
-        self._ended = False
+        self._inside = start is not None
+        self.ended = False
+        """The list of events was closed."""
+        self.offset = start or 0
+        """Where what was not yet decoded begins in the uncompressed text."""
         self.head, self.tail = b"", b""
         self.tail_offset = 0
         """Where the tail begins in the uncompressed text."""
 
     def __iter__(self) -> Iterator[Piece]:
-        rest = self._find_events()
+        rest = b"" if self._inside else self._find_events()
         enough = 0
         for fresh in self._blocks:
-            if self._ended:
+            if self.ended:
                 self._keep_tail(fresh)
                 continue
             if len(rest) + len(fresh) < enough:
@@ -81,12 +90,12 @@ class EventStream:
                 raise TraceError(f"{self._name} holds an event of more than {_REST_LIMIT >> 20} MiB; it is not opened.")
             if piece.events:
                 yield piece
-        if not self._ended:
+        if not self.ended:
             yield self._decode_last(rest)
 
     def _after(self, text: bytes) -> bytes:
         """What the next piece begins with; once the list of events has ended, all text is tail."""
-        if not self._ended:
+        if not self.ended:
             return text
         self._keep_tail(text)
         return b""
@@ -102,13 +111,13 @@ class EventStream:
                 if inside and not inside.startswith((b"{", b"]")):
                     raise TraceError(_refusal(self._name, text))
                 start = text.index(b"[") + 1
-                self.head, self._offset = text[:start], start
+                self.head, self.offset = text[:start], start
                 return text[start:]
             if stripped and not stripped.startswith(b"{"):
                 raise TraceError(_refusal(self._name, text))
             found = EVENTS_KEY.search(text)
             if found is not None:
-                self.head, self._offset = text[: found.end()], found.end()
+                self.head, self.offset = text[: found.end()], found.end()
                 return text[found.end() :]
             if len(text) > _HEAD_LIMIT:
                 break
@@ -119,7 +128,7 @@ class EventStream:
 
     def _decode(self, rest: bytes, block: bytes, cut: int) -> tuple[Piece, bytes]:
         """The events of `rest` and the first `cut` bytes of `block`, and what of it has to wait for more text."""
-        offset = self._offset
+        offset = self.offset
         end = cut
         while end and block[end - 1] in _BETWEEN:
             end -= 1
@@ -129,11 +138,11 @@ class EventStream:
         except BROKEN:
             piece = rest + block[:cut]
             walk = walk_events(piece, last=False, offset=offset, health=self._health)
-            self._ended = walk.ended
-            self._offset += walk.consumed
+            self.ended = walk.ended
+            self.offset += walk.consumed
             return Piece(walk.events, b"", offset, walk.consumed, piece), piece[walk.consumed :]
         size = len(rest) + cut
-        self._offset += size
+        self.offset += size
         return Piece(events, text, offset, size), b""
 
     def _decode_whole(self, text: bytes) -> list[Event]:
@@ -141,11 +150,11 @@ class EventStream:
         try:
             return decode_events(text)
         except msgspec.ValidationError:
-            return [usual_event(loose, self._offset, self._health) for loose in decode_loose_events(text)]
+            return [usual_event(loose, self.offset, self._health) for loose in decode_loose_events(text)]
 
     def _decode_last(self, rest: bytes) -> Piece:
         """The events before the end of the file; the list's closing bracket is in here, or nowhere."""
-        offset = self._offset
+        offset = self.offset
         position = len(rest)
         for _ in range(_CLOSING_TRIES):
             position = rest.rfind(b"]", 0, position)
@@ -157,11 +166,11 @@ class EventStream:
                 events = self._decode_whole(text)
             except BROKEN:
                 continue
-            self._ended = True
+            self.ended = True
             self.tail, self.tail_offset = rest[position + 1 :], offset + position + 1
             return Piece(events, text, offset, position)
         walk = walk_events(rest, last=True, offset=offset, health=self._health)
-        self._ended = walk.ended
+        self.ended = walk.ended
         self.tail, self.tail_offset = rest[walk.consumed :], offset + walk.consumed
         if not walk.ended:
             where = offset + len(rest)
@@ -170,7 +179,7 @@ class EventStream:
 
     def _keep_tail(self, text: bytes) -> None:
         if not self.tail:
-            self.tail_offset = self._offset
+            self.tail_offset = self.offset
         room = _TAIL_LIMIT - len(self.tail)
         self.tail += text[:room]
         if len(text) > room:
