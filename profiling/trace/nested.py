@@ -31,14 +31,7 @@ class NestedRows:
     @property
     def depth(self) -> Places:
         """How many rows lie around each; counted when asked for."""
-        up, depth = self.parent.copy(), (self.parent >= 0).astype(np.int32)
-        inner = np.flatnonzero(depth)
-        while inner.size:  # every round doubles how far each one has climbed
-            outer = up[inner]
-            depth[inner] += depth[outer]
-            up[inner] = up[outer]
-            inner = inner[up[inner] >= 0]
-        return depth
+        return depths(self.parent)
 
 
 def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns: Int64) -> NestedRows:
@@ -51,8 +44,11 @@ def nest_rows(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns
         empty = np.empty(0, dtype=np.int32)
         return NestedRows(empty, empty, crossing=False)
     begins, ends = _keys(track, start_ns, duration_ns)
-    order = _ordered(begins, duration_ns)
-    begins, ends = begins[order], ends[order]
+    if (begins[1:] > begins[:-1]).all():  # as one thread records them
+        order = np.arange(begins.size, dtype=np.int32)
+    else:
+        order = _ordered(begins, duration_ns)
+        begins, ends = begins[order], ends[order]
     parent = _parents(begins, ends)
     if parent is None:
         parent = _parents_with_stack(begins, ends)  # times of tracks lie one after another on one axis
@@ -72,6 +68,19 @@ def _crossing(ends: Int64, parent: Places) -> Bools:
     later = ends > ends[parent]
     later &= parent >= 0
     return later
+
+
+def depths(parent: Places) -> Places:
+    """How many positions lie above each along `parent`."""
+    up, depth = parent.copy(), (parent >= 0).astype(np.int32)
+    inner = np.flatnonzero(depth)
+    while inner.size:  # every round doubles how far each one has climbed
+        outer = up[inner]
+        depth[inner] += depth[outer]
+        outer = up[outer]
+        up[inner] = outer
+        inner = inner[outer >= 0]
+    return depth
 
 
 def nearest(stops: Bools, parent: Places) -> Places:
@@ -135,10 +144,11 @@ def _parents(begins: Int64, ends: Int64) -> Places | None:
 
     Where the row before has ended, so have all that lie between it and the row that it leads to.
     """
-    size = begins.size
-    parent = np.arange(-1, size - 1, dtype=np.int32)
-    ended = np.flatnonzero(ends[:-1] <= begins[1:]).astype(np.int32) + np.int32(1)
-    left = _MOST_LOOKS * (size + _ROUND)
+    parent = np.full(begins.size, -1, dtype=np.int32)
+    inner = np.flatnonzero(begins[1:] < np.maximum.accumulate(ends)[:-1]) + 1  # around the others all have ended
+    parent[inner] = inner - 1
+    ended = inner[ends[inner - 1] <= begins[inner]]
+    left = _MOST_LOOKS * (begins.size + _ROUND)
     while ended.size:
         left -= ended.size + _ROUND
         if left < 0:

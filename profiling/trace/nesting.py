@@ -1,11 +1,13 @@
 """Who lies inside whom on the CPU's threads: parents, self times, modules and optimizer scopes of operators."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gptscope.profiling.trace.grouping import group_by
-from gptscope.profiling.trace.nested import Places, above, nearest, nest_rows
+from gptscope.profiling.trace.nested import NestedRows, Places, above, nearest, nest_rows
 from gptscope.profiling.trace.table import Bools, Int64, Trace
 
 MODULE_PREFIX = "module: "
@@ -49,13 +51,15 @@ def nest(trace: Trace) -> Nesting:
     scopes = trace.annotations() | of_module
     is_op &= ~of_module
     rows = np.flatnonzero(is_op | scopes).astype(np.int32)
-    nested = nest_rows(trace.track[rows], trace.start_ns[rows], trace.duration_ns[rows])
+    nested = nest_rows(*(_some(column, rows) for column in (trace.track, trace.start_ns, trace.duration_ns)))
     order, up = rows[nested.order], nested.parent
+    counts = is_op[order]
+    op_up = above(counts, up)
     size = len(trace)
-    op_up = above(is_op[order], up)
     parent = np.full(size, -1, dtype=np.int32)
-    parent[order] = _rows_at(order, op_up)
-    self_ns = _self_times(trace, order, op_up, up, is_op)
+    parent[order] = np.where(op_up >= 0, order[op_up], -1)
+    self_ns = np.zeros(size, dtype=np.int64)
+    self_ns[order] = _self_times(trace, nested, order, op_up, counts)
     optimizing = trace.named_like(*OPTIMIZER_PREFIXES)
     in_optimizer = np.zeros(size, dtype=bool)
     if optimizing.any():
@@ -66,32 +70,30 @@ def nest(trace: Trace) -> Nesting:
         holder = nearest(numbers > 0, up)
         module[order] = np.where(holder >= 0, numbers[holder], 0)
         _backward_modules(trace, order, parent, module)
-    stands_for = _merge_same_names(trace, order[is_op[order]], parent, self_ns)
+    stands_for = _merge_same_names(trace, order, np.where(counts, op_up, -1), parent, self_ns)
     return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0], stands_for)
 
 
-def _rows_at(order: Places, places: Places) -> Places:
-    """Rows at some places of `order`; -1 where the place is -1."""
-    rows = order[places]
-    rows[places < 0] = -1
-    return rows
+def _some(column: npt.NDArray[Any], rows: Places) -> npt.NDArray[Any]:
+    """Some rows of a column, without a copy where they are all of it."""
+    return column if rows.size == column.size else column[rows]
 
 
-def _self_times(trace: Trace, order: Places, op_up: Places, up: Places, is_op: Bools) -> Int64:
-    """Durations without what the operators inside take; one that outlasts what it lies in counts up to there."""
-    own, end = trace.duration_ns[order], trace.ends(order)
-    child = np.flatnonzero((op_up >= 0) & is_op[order])
-    taken = np.minimum(end[child], end[up[child]])
-    taken -= end[child]
-    taken += own[child]
-    inside = np.zeros(order.size, dtype=np.int64)
-    np.add.at(inside, op_up[child], taken)
-    own -= inside
-    np.maximum(own, 0, out=own)
-    own *= is_op[order]
-    self_ns = np.zeros(len(trace), dtype=np.int64)
-    self_ns[order] = own
-    return self_ns
+def _self_times(trace: Trace, nested: NestedRows, order: Places, op_up: Places, is_op: Bools) -> Int64:
+    """Durations without what the operators inside take, 0 for others; parallel to `order`.
+
+    An operator that outlasts what it lies in counts up to there.
+    """
+    own = trace.duration_ns[order]
+    own *= is_op
+    taken = own
+    if nested.crossing:
+        end = trace.ends(order)
+        taken = own - np.maximum(end - end[nested.parent], 0) * is_op
+    inside = np.zeros(order.size + 1, dtype=np.int64)
+    np.add.at(inside, op_up, taken)  # the last place takes what lies in no operator
+    own -= inside[:-1]
+    return np.maximum(own, 0, out=own)
 
 
 def _module_numbers(trace: Trace, order: Places, up: Places, of_module: Bools) -> tuple[list[str], Places]:
@@ -121,27 +123,35 @@ def _module_numbers(trace: Trace, order: Places, up: Places, of_module: Bools) -
     return paths, numbers
 
 
-def _merge_same_names(trace: Trace, operators: Places, parent: Places, self_ns: Int64) -> Places:
+def _merge_same_names(trace: Trace, order: Places, op_up: Places, parent: Places, self_ns: Int64) -> Places:
     """Fold an operator into its caller when it is the only one inside and has the same name.
 
     An overload that calls another one is a single call to a person, and to torch's own tables.
+
+    Args:
+        trace: The trace.
+        order: As in `Nesting`.
+        op_up: Place in `order` of the operator around each operator; -1 for none, and for what is none.
+        parent: Rows of these; changed.
+        self_ns: Changed.
 
     Returns:
         For every row the one that counts for it.
     """
     into = np.arange(parent.size, dtype=np.int32)
-    inner = operators[parent[operators] >= 0]
-    callers = parent[inner]
-    same = trace.name[inner] == trace.name[callers]
-    if not same.any():
+    name = trace.name[order]
+    same = np.flatnonzero((name == name[op_up]) & (op_up >= 0))
+    if not same.size:
         return into
-    same &= (np.bincount(callers, minlength=parent.size) == 1)[callers]
-    for row in inner[same].tolist():
+    inner = op_up >= 0
+    only_child = np.bincount(op_up[inner], minlength=order.size) == 1
+    for row in order[same[only_child[op_up[same]]]].tolist():
         caller = int(parent[row])
         into[row] = into[caller]
         self_ns[into[caller]] += self_ns[row]
         self_ns[row] = 0
-    parent[inner] = into[callers]
+    rows = order[inner]
+    parent[rows] = into[parent[rows]]
     return into
 
 
