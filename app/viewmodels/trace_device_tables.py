@@ -53,7 +53,9 @@ def gaps(linked: Linked) -> TracePage:
     }
     empty = "No device work was recorded, so there are no gaps between it."
     made = table(columns, keys, sort=3, footer=footer, empty=empty)
-    return TracePage(made, TraceChart("Idle gaps by cause", "ms between two pieces of work", trace_bars.gap_bars(rows)))
+    chart = TraceChart("Idle gaps by cause", "ms between two pieces of work", trace_bars.gap_bars(rows))
+    longest = [(row.longest_start_ns, row.longest_start_ns + row.longest_ns) for row in rows]
+    return TracePage(made, chart, dict(zip(keys, longest, strict=True)))
 
 
 def devices(linked: Linked) -> TracePage:

@@ -1,7 +1,7 @@
 """One tab below the timeline: a table, and the chart beside it whose parts are the table's rows."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from gptscope.app.viewmodels.chart_data import ChartData
 from gptscope.app.viewmodels.charts.bars import AnyChart
@@ -31,6 +31,8 @@ class TracePage:
 
     table: Table
     chart: TraceChart | None = None
+    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Key of a row -> from when to when in ns it leads, where finding that again would take long."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gptscope.app.viewmodels.charts.trace_columns import DELAY
 from gptscope.app.viewmodels.charts.trace_plots import MOMENT
 from gptscope.app.viewmodels.timeline_model import Timeline
-from gptscope.profiling.trace.analysis import Linked, idle_gaps, launch_delays, step_times
+from gptscope.profiling.trace.analysis import Linked, launch_delays
 from gptscope.profiling.trace.analysis.communication import collective_name
 from gptscope.profiling.trace.categories import CATEGORIES
 from gptscope.profiling.trace.grouping import group_by
@@ -24,14 +24,12 @@ class Target:
 
 
 def target_of(timeline: Timeline, table: str, key: str) -> Target | None:
-    """Where a table's row is on the timeline: its longest call, its step, its longest gap; None for nowhere."""
+    """Where a table's row is on the timeline: its longest call or its step; None for nowhere."""
     if table == "difference":
         return _compared(timeline, *key.split("\n", maxsplit=2))
     if table == "steps":
-        low, high = (float(part) - timeline.origin_ns for part in key.split("\n"))
-        return Target(range=(low, high))
-    if table == "gaps":
-        return _longest_gap(timeline, key)
+        low, high = (int(part) for part in key.split("\n"))
+        return between(timeline, low, high)
     if key.startswith(MOMENT):
         return _around(timeline, int(key.split("\n")[1]))
     rows = _rows(timeline, table, key)
@@ -40,15 +38,18 @@ def target_of(timeline: Timeline, table: str, key: str) -> Target | None:
     return Target(row=int(rows[np.argmax(timeline.trace.duration_ns[rows])]))
 
 
+def between(timeline: Timeline, start_ns: int, end_ns: int) -> Target:
+    """The range between two moments of the trace's clock."""
+    return Target(range=(float(start_ns - timeline.origin_ns), float(end_ns - timeline.origin_ns)))
+
+
 def _compared(timeline: Timeline, level: str, _number: str, name: str) -> Target | None:
     """Where something of a comparison is in the first trace; None when only the second one has it."""
     if level == "step":
-        place = int(name.rpartition(" ")[2]) - 1
-        steps = step_times(timeline.linked)
-        if place >= len(steps):
+        place, windows = int(name.rpartition(" ")[2]) - 1, timeline.linked.windows
+        if place >= windows.count:
             return None
-        low = float(steps[place].start_ns - timeline.origin_ns)
-        return Target(range=(low, low + steps[place].wall_ns))
+        return between(timeline, int(windows.start_ns[place]), int(windows.end_ns[place]))
     tabs = {"kernel": "any kernel", "category": "categories", "operator": "operators", "module": "modules"}
     if level == "category" and name not in CATEGORIES:
         return None
@@ -60,18 +61,6 @@ def _around(timeline: Timeline, moment_ns: int) -> Target:
     """A hundredth of the trace with a moment in its middle."""
     middle, half = float(moment_ns - timeline.origin_ns), timeline.span / 200
     return Target(range=(max(middle - half, 0.0), min(middle + half, timeline.span)))
-
-
-def _longest_gap(timeline: Timeline, key: str) -> Target | None:
-    device, cause = key.split("\n")
-    found = idle_gaps(timeline.linked)
-    fits = (found.device == int(device)) & np.array([one == cause for one in found.cause], bool)
-    places = np.flatnonzero(fits)
-    if not places.size:
-        return None
-    longest = int(places[np.argmax(found.duration_ns[places])])
-    low = float(found.start_ns[longest] - timeline.origin_ns)
-    return Target(range=(low, low + float(found.duration_ns[longest])))
 
 
 def _rows(timeline: Timeline, table: str, key: str) -> npt.NDArray[np.int64]:

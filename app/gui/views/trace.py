@@ -20,7 +20,7 @@ from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.timeline_search import Found, alike, find
 from gptscope.app.viewmodels.trace_health import banner, health_table
 from gptscope.app.viewmodels.trace_page import TracePage
-from gptscope.app.viewmodels.trace_targets import keys_of, target_of
+from gptscope.app.viewmodels.trace_targets import between, keys_of, target_of
 
 _SPLIT = (480, 330)
 _SEARCH_AFTER_MS = 200
@@ -241,7 +241,10 @@ class TraceView(QWidget):
 
     def _on_table_row(self, table: str, key: str) -> None:
         timeline = self.state.timeline
-        target = target_of(timeline, table, key) if timeline is not None else None
+        if timeline is None:
+            return
+        place = self.tables.place_of(table, key)
+        target = between(timeline, *place) if place is not None else target_of(timeline, table, key)
         if target is None:
             return
         if target.row is not None:

@@ -1,6 +1,6 @@
 """The lower half of Trace: per analysis a table and its chart behind a tab, for the whole trace or the range."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
@@ -39,6 +39,7 @@ class TraceTables(QWidget):
         self.setProperty("fill", "bg1")
         self.setMinimumHeight(140)
         self._charts: dict[str, TraceChart] = {}
+        self._places: dict[str, Mapping[str, tuple[int, int]]] = {}
         self.keys = (*TABLES, HEALTH, DIFFERENCE)
         self.views: dict[str, TableView] = {}
         column = QVBoxLayout(self)
@@ -128,6 +129,7 @@ class TraceTables(QWidget):
                 view.show_table(_WAITING)
                 self._charts[key] = CHART_WAITING
         del self._charts[HEALTH]
+        self._places.clear()
         self.difference.clear()
         self.tabs.offer(self.keys.index(DIFFERENCE), offered=False)
         self._show_chart()
@@ -139,12 +141,17 @@ class TraceTables(QWidget):
     def show_page(self, key: str, page: TracePage) -> None:
         """Show a table and its chart."""
         self.show_table(key, page.table)
+        self._places[key] = page.places
         if page.chart is None:
             self._charts.pop(key, None)
         else:
             self._charts[key] = page.chart
         if key == self.front_key():
             self._show_chart()
+
+    def place_of(self, table: str, key: str) -> tuple[int, int] | None:
+        """From when to when a row leads, where its table knows that."""
+        return self._places.get(table, {}).get(key)
 
     def show_tab(self, key: str) -> None:
         """Bring a table to the front."""

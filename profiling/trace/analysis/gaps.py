@@ -55,6 +55,8 @@ class GapSums:
     typical_ns: int
     """Half of the total lies in gaps at least this long."""
     longest_ns: int
+    longest_start_ns: int
+    """When the longest began."""
 
 
 def synchronising(linked: Linked) -> Bools:
@@ -95,12 +97,13 @@ def gap_sums(linked: Linked) -> list[GapSums]:
     table = []
     for device in np.unique(gaps.device).tolist():
         for cause, meaning in CAUSES.items():
-            lengths = gaps.duration_ns[(gaps.device == device) & (causes == cause)]
-            if lengths.size:
+            places = np.flatnonzero((gaps.device == device) & (causes == cause))
+            if places.size:
+                lengths = gaps.duration_ns[places]
                 median = float(np.median(lengths))
-                total, longest = int(lengths.sum()), int(lengths.max())
-                typical = _typical(lengths)
-                table.append(GapSums(device, cause, meaning, lengths.size, total, median, typical, longest))
+                total, typical, most = int(lengths.sum()), _typical(lengths), int(np.argmax(lengths))
+                longest, began = int(lengths[most]), int(gaps.start_ns[places[most]])
+                table.append(GapSums(device, cause, meaning, lengths.size, total, median, typical, longest, began))
     return sorted(table, key=lambda r: (r.device, -r.total_ns))
 
 

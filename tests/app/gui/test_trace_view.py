@@ -30,6 +30,7 @@ from gptscope.app.gui.window import MainWindow
 from gptscope.app.viewmodels.timeline_axis import Axis
 from gptscope.app.viewmodels.timeline_pixels import LaneEvents
 from gptscope.profiling.trace import open_trace
+from gptscope.profiling.trace.analysis.gaps import idle_gaps
 
 
 @pytest.fixture
@@ -122,6 +123,22 @@ def test_all_tables_are_filled_and_rows_lead_to_the_timeline(view: TraceView) ->
     step = view.state.timeline.steps[1]  # type: ignore[union-attr]
     assert view.state.range == (step.start, step.end)
     assert view.state.axis.start < step.start < step.end < view.state.axis.end
+    timeline, gaps = view.state.timeline, view.tables.views["gaps"]
+    assert timeline is not None
+    found = idle_gaps(timeline.linked)
+    view.tables.show_tab("gaps")
+    for number in range(gaps.columns.rowCount()):
+        gaps.selectRow(number)
+        lengths = [
+            length
+            for length, cause in zip(found.duration_ns.tolist(), found.cause, strict=True)
+            if cause == gaps.chosen_key().split("\n")[1]
+        ]
+        assert view.state.range is not None
+        low, high = view.state.range
+        assert high - low == max(lengths)
+        place = found.start_ns.tolist().index(round(low) + timeline.origin_ns)
+        assert found.duration_ns[place] == high - low
 
 
 def click(canvas: QWidget, x: float, y: float) -> None:
@@ -467,6 +484,12 @@ def test_two_traces_are_compared(window: MainWindow, view: TraceView, tmp_path: 
     view.tables.difference.levels.chosen.emit("category")
     titles = view.tables.difference.table.columns.table.columns[0].values
     assert set(titles) == {"GEMM", "attention", "elementwise", "norm"}
+    view.tables.difference.levels.choose("step")
+    view.tables.difference.levels.chosen.emit("step")
+    keys = view.tables.difference.table.columns.table.keys
+    view.tables.chosen.emit("difference", next(key for key in keys if key.endswith("step 2")))
+    second = view.state.timeline.steps[1]  # type: ignore[union-attr]
+    assert view.state.range == (second.start, second.end)
 
 
 def test_an_event_of_no_length_leaves_ink_in_the_picture(window: MainWindow) -> None:
