@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ _LOOK_BYTES = 1 << 20
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
 _PIPE_BYTES = 1 << 20
 _POLL_S = 0.05
+_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,13 @@ class SecondHalf:
     notes: list[HealthNote]
 
 
-def find_cut(path: Path, worth_bytes: int = _WORTH_BYTES) -> int | None:
-    """Where the second half of a file seems to begin, as an offset; None when it is read in one go.
-
-    Args:
-        path: The file.
-        worth_bytes: Smaller files are read in one go.
-    """
+def find_cut(path: Path) -> int | None:
+    """Offset where the second half of a file seems to begin; None when one process reads it as fast."""
     if _processors() < 2:
         return None
     try:
         size = path.stat().st_size if path.is_file() else 0
-        if size < worth_bytes:
+        if size < _WORTH_BYTES:
             return None
         with path.open("rb") as file:
             if file.read(1) not in {b"{", b"["}:  # packed, or with a byte order mark
@@ -90,12 +87,19 @@ class SecondReader:
         if begins is None:
             return self
         command = [sys.executable, "-P", "-c", f"from {__name__} import main; main()", str(self.path), str(begins)]
-        with contextlib.suppress(OSError):  # no process or memory left for it
+        self._started_s = time.monotonic()
+        try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pipesize=_PIPE_BYTES
             )
-            self._thread = threading.Thread(target=self._receive, name="second-half", daemon=True)
+        except OSError:  # no process or memory left for it
+            return self
+        self._thread = threading.Thread(target=self._receive, name="second-half", daemon=True)
+        try:
             self._thread.start()
+        except RuntimeError:  # no thread left for it
+            self._close()
+        else:
             self.begins = begins
         return self
 
@@ -108,8 +112,12 @@ class SecondReader:
     def _end(self) -> None:
         self.begins = None
         self._process.kill()
-        self._process.wait()
         self._thread.join()
+        self._close()
+
+    def _close(self) -> None:
+        self._process.kill()
+        self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
@@ -134,7 +142,9 @@ class SecondReader:
             return None
         half = None
         if stream.offset == self.begins and not stream.ended:  # else the cut was no end of an event
-            while self._thread.is_alive():
+            now_s = time.monotonic()
+            patience_s = _PATIENCE_S + now_s - self._started_s  # as long again, as halves are about equal
+            while self._thread.is_alive() and time.monotonic() < now_s + patience_s:
                 self._thread.join(_POLL_S)
                 waiting()
             half, self._half = self._half, None

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -206,7 +207,7 @@ def test_ids_that_are_no_numbers_of_64_bits_are_read_by_one_process(
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A trace that is worth two processes."""
     path = write(tmp_path / "large.json", some_of_everything(2500))
-    monkeypatch.setattr(find_cut, "__defaults__", (1 << 20,))
+    monkeypatch.setattr(second_reader, "_WORTH_BYTES", 1 << 20)
     monkeypatch.setattr(second_reader, "_processors", lambda: 2)
     return path
 
@@ -240,6 +241,32 @@ def test_the_half_of_a_killed_process_is_read_here(large: Path, monkeypatch: pyt
     whole = meaning(open_trace(large))
     monkeypatch.setattr(SecondReader, "__enter__", killed)
     assert meaning(open_trace(large)) == whole
+
+
+def test_the_half_of_a_process_that_stands_still_is_read_here(large: Path, monkeypatch: pytest.MonkeyPatch):
+    enter = SecondReader.__enter__
+    stopped: list[int] = []
+
+    def stop(reader: SecondReader) -> SecondReader:
+        enter(reader)._process.send_signal(signal.SIGSTOP)
+        stopped.append(reader._process.pid)
+        return reader
+
+    whole = meaning(open_trace(large))
+    monkeypatch.setattr(SecondReader, "__enter__", stop)
+    monkeypatch.setattr(second_reader, "_PATIENCE_S", 0.1)
+    assert meaning(open_trace(large)) == whole
+    assert not psutil.pid_exists(stopped[0])
+
+
+def test_no_thread_left_is_no_failure(large: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    whole = meaning(open_trace(large))
+    monkeypatch.setattr(second_reader.threading.Thread, "start", refuse)
+    assert meaning(open_trace(large)) == whole
+    assert not children()
 
 
 def test_stopping_ends_the_other_process(large: Path):
@@ -280,7 +307,6 @@ def test_no_memory_for_another_process_is_no_failure(large: Path, monkeypatch: p
 
 def test_what_one_process_reads_as_fast(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert find_cut(large) is not None
-    assert find_cut(large, 100 << 20) is None
     packed = tmp_path / "t.json.gz"
     packed.write_bytes(gzip.compress(os.urandom(2 << 20)))
     marked = tmp_path / "bom.json"
@@ -289,6 +315,8 @@ def test_what_one_process_reads_as_fast(large: Path, tmp_path: Path, monkeypatch
         assert find_cut(path) is None
     monkeypatch.setattr(second_reader, "_processors", lambda: 1)
     assert find_cut(large) is None
+    monkeypatch.undo()
+    assert find_cut(large) is None  # it is small
 
 
 def test_a_large_file_that_is_no_trace_is_refused(large: Path):
