@@ -28,7 +28,8 @@ class LeverOption:
 
     name: str
     title: str
-    kind: Literal["choice", "whole", "number", "switch", "text"]
+    kind: Literal["choice", "whole", "number", "switch", "text", "file"]
+    """`file`: a path on the machine that runs the model, or nothing."""
     default: OptionValue
     summary: str
     choices: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class LeverOption:
             if value not in self.choices:
                 raise ValueError(f"{self.name} is {value!r}, but it must be one of {', '.join(self.choices)}.")
             return value
-        if self.kind == "text":
+        if self.kind in ("text", "file"):
             return str(value)
         if self.kind == "switch":
             return self._switch(value)

@@ -9,14 +9,14 @@ from gptscope.app.cli.run_report import accumulate, model_line, print_evidence, 
 from gptscope.app.cli.verdicts import judge_all, quality_of
 from gptscope.app.cli.waterfall_table import print_waterfalls
 from gptscope.app.viewmodels import formatting as f
+from gptscope.app.viewmodels.loss_texts import loss_text, seeds_text
 from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import flat_options
 from gptscope.profiling.metrics.payoff import payoff
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
-from gptscope.profiling.quality.loss_curves import LossComparison, compare_all
-from gptscope.profiling.quality.loss_seeds import SeedComparison
+from gptscope.profiling.quality.loss_curves import compare_all
 from gptscope.profiling.records import EvidenceReport, Record, StepKind
 
 _MARKS: dict[VerdictKind, tuple[str, Style]] = {
@@ -131,32 +131,6 @@ def _print_losses(console: Console, records: Sequence[Record], run_ids: Sequence
         console.line(f"  {name}  {loss_text(one)}", "warn" if one.broken else "")
         if one.over_seeds is not None:
             console.line(f"     {seeds_text(one.over_seeds, one.baseline)}")
-
-
-def loss_text(one: LossComparison) -> str:
-    """`3.412, +0.003 (95 % interval −0.001 to +0.007): no real difference`."""
-    text = f"{f.number(one.candidate)}, {f.signed(one.difference)}"
-    if one.low is None or one.high is None:
-        text += " (too few steps for an interval)"
-    else:
-        text += f" (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {_verdict_of(one, one.baseline)}"
-    return text + (f"; {one.broken} steps had no finite loss" if one.broken else "")
-
-
-def _verdict_of(one: LossComparison | SeedComparison, baseline: float) -> str:
-    """A difference can be certain and still too small to matter, so its size stands beside it."""
-    if not one.differs:
-        return "no real difference"
-    size = f.percent(abs(one.difference) / baseline) if baseline > 0 else "n/a"
-    return f"a real difference, {size} of the loss"
-
-
-def seeds_text(one: SeedComparison, baseline: float) -> str:
-    """`over 5 seeds: +0.003 (95 % interval −0.001 to +0.007): no real difference`; `baseline` is its loss."""
-    text = f"over {len(one.seeds)} seeds: {f.signed(one.difference)}"
-    if one.low is None or one.high is None:
-        return text
-    return f"{text} (95 % interval {f.signed(one.low)} to {f.signed(one.high)}): {_verdict_of(one, baseline)}"
 
 
 def _print_warnings(console: Console, summaries: Sequence[RunSummary], verdicts: Sequence[Verdict]) -> None:

@@ -86,6 +86,7 @@ class Commands:
 
     def run(self) -> None:
         """Run the setting of the Setup dock (also after a failure)."""
+        self._window.dock.settle()
         self._window.controller.run()
 
     def show_view(self, name: str) -> None:

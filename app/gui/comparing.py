@@ -119,4 +119,6 @@ class Comparing(QObject):
     def _compared(view: "ExperimentView | None", run: "RunView") -> "ComparedRun":
         from gptscope.app.viewmodels.comparison import ComparedRun
 
-        return ComparedRun(run.accumulator, view.qualities.get(run.run_id) if view is not None else None)
+        if view is None:
+            return ComparedRun(run.accumulator)
+        return ComparedRun(run.accumulator, view.qualities.get(run.run_id), view.output)

@@ -12,6 +12,7 @@ from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings
 from gptscope.app.viewmodels.progress_text import PHASE_SENTENCES, starting_sentence
 from gptscope.app.viewmodels.setup import title_of
+from gptscope.app.viewmodels.setup_problems import problems
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
     Cancel,
@@ -79,8 +80,16 @@ class Controller(Asking):
 
     # ---------------------------------------------------------------------------------------------- running
 
+    def problems(self) -> dict[str, str]:
+        """What in Setup cannot be run as it stands, by field."""
+        return problems(self.setup, self.model, self.capabilities)
+
     def run(self) -> None:
-        """Run the setting of the Setup dock."""
+        """Run the setting of the Setup dock, or say what is wrong with it."""
+        wrong = self.problems()
+        if wrong:
+            self.told.emit(next(iter(wrong.values())), "warning")
+            return
         self.start(self.setup.experiment(self.capabilities))
 
     def run_demo(self) -> None:

@@ -6,10 +6,13 @@ from typing import Literal
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.cards import main_distribution
 from gptscope.app.viewmodels.inspect_kernel import evidence_lines
+from gptscope.app.viewmodels.loss_texts import loss_text, seeds_text
 from gptscope.app.viewmodels.setup import differences
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict, VerdictKind
+from gptscope.profiling.quality.loss_curves import LossComparison
+from gptscope.profiling.quality.loss_seeds import SeedComparison
 from gptscope.profiling.records import Quality
 
 Tone = Literal["", "good", "warn", "bad"]
@@ -64,7 +67,7 @@ class CandidateCard:
     """What the small axes of all cards span."""
     figures: tuple[Figure, ...]
     quality: tuple[Figure, ...]
-    """Empty when the outputs were not compared."""
+    """Of training, how the loss ended; empty when the outputs were not compared."""
     evidence: tuple[tuple[str, bool | None, str], ...]
     no_evidence: str
     costs: str
@@ -79,6 +82,7 @@ def candidate_card(
     baseline_run: RunAccumulator,
     baseline: RunSummary,
     quality: Quality | None,
+    losses: LossComparison | None,
     extent: tuple[float, float],
 ) -> CandidateCard:
     """The card of one candidate."""
@@ -100,7 +104,7 @@ def candidate_card(
         speedup=speedup,
         extent=extent,
         figures=_figures(summary, baseline),
-        quality=_quality(quality),
+        quality=_quality(quality) or _losses(losses),
         evidence=evidence_lines(run.evidence),
         no_evidence=_no_evidence(run),
         costs=_costs(summary),
@@ -225,6 +229,37 @@ def _quality(quality: Quality | None) -> tuple[Figure, ...]:
             tip=quality.first_divergence or "",
         ),
     )
+
+
+def _losses(ends: LossComparison | None) -> tuple[Figure, ...]:
+    if ends is None:
+        return ()
+    said = f"Training loss, the last {ends.compared} of {ends.steps} steps on the same tokens: {loss_text(ends)}."
+    figures = (
+        Figure("Final loss", fmt.number(ends.candidate), "nats", f"was {fmt.number(ends.baseline)}", tip=said),
+        Figure("Loss, change", fmt.signed(ends.difference), "", _range(ends), _loss_tone(ends), tip=said),
+    )
+    seeds = ends.over_seeds
+    if seeds is None:
+        return figures
+    told = seeds_text(seeds, ends.baseline)
+    return (
+        *figures,
+        Figure(
+            f"Over {len(seeds.seeds)} seeds", fmt.signed(seeds.difference), "", _range(seeds), _loss_tone(seeds),
+            tip=f"{told[:1].upper()}{told[1:]}.",
+        ),
+    )  # fmt: skip
+
+
+def _range(found: LossComparison | SeedComparison) -> str:
+    if found.low is None or found.high is None:
+        return "no interval"
+    return f"[{fmt.signed(found.low)}, {fmt.signed(found.high)}]"
+
+
+def _loss_tone(found: LossComparison | SeedComparison) -> Tone:
+    return "warn" if found.differs and found.difference > 0 else ""
 
 
 def _nats(value: float | None) -> str:

@@ -11,6 +11,7 @@ from gptscope.app.viewmodels.charts import speed_output, waterfall
 from gptscope.app.viewmodels.charts.speed_output import SpeedOutput
 from gptscope.app.viewmodels.compare_cards import CandidateCard, candidate_card
 from gptscope.app.viewmodels.compare_rows import ROWS, verdict_tone
+from gptscope.app.viewmodels.output_records import OutputRecords
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table
 from gptscope.app.viewmodels.variant_names import BASELINE, short_names
@@ -19,6 +20,7 @@ from gptscope.profiling.metrics.compare import judge
 from gptscope.profiling.metrics.run_summary import RunSummary
 from gptscope.profiling.metrics.summary import RunAccumulator
 from gptscope.profiling.metrics.verdict import Verdict
+from gptscope.profiling.quality.loss_curves import LossComparison
 from gptscope.profiling.records import Quality
 
 MOST_RUNS = 16
@@ -38,6 +40,8 @@ class ComparedRun:
 
     run: RunAccumulator
     quality: Quality | None = None
+    output: OutputRecords | None = None
+    """What its experiment told about outputs, the losses among it."""
 
     @property
     def run_id(self) -> str:
@@ -93,7 +97,7 @@ def compare(runs: Sequence[ComparedRun], baseline_id: str) -> Comparison:
     extent, names = _extent(verdicts), short_names(len(summaries))
     cards = tuple(
         candidate_card(letter, one.name, verdict, one.run, summary, baseline.run, summaries[0],
-                       quality_beside(one, baseline), extent)
+                       quality_beside(one, baseline), loss_beside(one, baseline), extent)
         for letter, one, verdict, summary in zip(names[1:], candidates, verdicts, summaries[1:], strict=True)
     )  # fmt: skip
     trade = speed_output.build(
@@ -119,6 +123,13 @@ def quality_beside(one: ComparedRun, baseline: ComparedRun) -> Quality | None:
     """How the output compares, when it was held against this very baseline."""
     quality = one.quality
     return quality if quality is not None and quality.baseline_run_id == baseline.run_id else None
+
+
+def loss_beside(one: ComparedRun, baseline: ComparedRun) -> LossComparison | None:
+    """How its training ended, when it trained beside this very baseline, on the same tokens."""
+    if one.output is None or one.output is not baseline.output:
+        return None
+    return one.output.loss_beside(one.run_id, baseline.run_id)
 
 
 def figures_table(summaries: Sequence[RunSummary], names: Sequence[str]) -> Table:

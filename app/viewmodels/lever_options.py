@@ -20,7 +20,7 @@ class OptionField:
     lever: str
     name: str
     title: str
-    kind: Literal["choice", "whole", "number", "switch", "text"]
+    kind: Literal["choice", "whole", "number", "switch", "text", "file"]
     value: OptionValue
     default: OptionValue
     tip: str

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from gptscope.profiling.quality.loss_curves import compare_seeds, with_measured
+import msgspec
+
+from gptscope.profiling.quality.loss_curves import LossComparison, compare_losses, compare_seeds, with_measured
 from gptscope.profiling.quality.loss_seeds import SeedComparison
 from gptscope.profiling.records import (
     LayerErrors,
@@ -73,6 +75,14 @@ class OutputRecords:
             case _:
                 return
         self.revision += 1
+
+    def loss_beside(self, run_id: str, baseline_id: str) -> LossComparison | None:
+        """How training ended beside the baseline's end; None unless both trained."""
+        ours, theirs = self.losses.get(run_id, []), self.losses.get(baseline_id, [])
+        found = compare_losses(ours, theirs, run_id=run_id, baseline_run_id=baseline_id)
+        if found is None:
+            return None
+        return msgspec.structs.replace(found, over_seeds=self.over_seeds(run_id, baseline_id))
 
     def over_seeds(self, run_id: str, baseline_id: str) -> SeedComparison | None:
         """The difference of the final losses over seeds; None when there is one seed only."""

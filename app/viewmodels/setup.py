@@ -49,6 +49,8 @@ class SetupState:
     """Run the baseline, too, and compare the outputs."""
     layer_map: bool = False
     """With `compare`: find out what each module alone costs and saves."""
+    seeds: int = 1
+    """With `compare`, training: over so many seeds the final losses are compared."""
     text: str | None = None
     """Text file on which outputs are compared; None: the one that comes with gptscope."""
 
@@ -86,6 +88,7 @@ class SetupState:
             quality=compare and kind != "train",
             layer_map=compare and self.layer_map and self.layer_map_reason() is None,
             text=self.text if compare else None,
+            seeds=self.seeds if compare and kind == "train" else 1,
         )
 
     def compare_reason(self, capabilities: Capabilities | None) -> str | None:

@@ -34,6 +34,8 @@ def command_line(experiment: Experiment, variant: Variant) -> str:
         parts.append("--no-quality")
     if several and experiment.text is not None:
         parts += ["--text", experiment.text]
+    if several and experiment.seeds > 1:
+        parts += ["--seeds", str(experiment.seeds)]
     if several and experiment.layer_map:
         parts.append("--layer-map")
     return shlex.join(parts)

@@ -76,14 +76,14 @@ EMBEDDING = LeverOption(
 TEXT = LeverOption(
     name="calibration-text",
     title="calibration text",
-    kind="text",
+    kind="file",
     default="",
     summary="A text file on the machine that runs the model; empty: the text that comes with gptscope.",
 )
 RANGES = LeverOption(
     name="ranges",
     title="saved ranges",
-    kind="text",
+    kind="file",
     default="",
     summary="A file that `gptscope calibrate` or an earlier run wrote, instead of calibrating anew.",
 )

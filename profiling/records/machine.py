@@ -13,7 +13,7 @@ class LeverOptionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    kind: Literal["choice", "whole", "number", "switch", "text"]
+    kind: Literal["choice", "whole", "number", "switch", "text", "file"]
     default: OptionValue
     summary: str
     choices: tuple[str, ...] = ()

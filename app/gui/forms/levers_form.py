@@ -10,6 +10,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import button, label, set_text
 from gptscope.app.gui.widgets.choice_combo import ChoiceCombo
 from gptscope.app.gui.widgets.guarded import guarded_as
+from gptscope.app.gui.widgets.number_boxes import WholeBox
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.help_texts import help_for
@@ -118,7 +119,7 @@ class LeversForm(QWidget):
         return row
 
     def _make_threads(self) -> QSpinBox:
-        spin = QSpinBox()
+        spin = WholeBox()
         spin.setFixedHeight(28)
         spin.setFixedWidth(64)
         spin.setRange(1, 1)

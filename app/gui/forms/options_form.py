@@ -2,12 +2,14 @@
 
 from functools import partial
 
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.option_editors import make_editor, show_value
+from gptscope.app.gui.forms.problem_label import problem_label, show_problem
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, set_text, style_label
+from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.lever_options import (
     OptionField,
     fields,
@@ -33,6 +35,7 @@ class OptionsForm(QWidget):
         self._rows: tuple[tuple[str, str], ...] = ()
         self.editors: dict[str, QWidget] = {}
         self._labels: dict[str, ElidedLabel] = {}
+        self.problems: dict[str, QLabel] = {}
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 0, 0, 2)
         column.setSpacing(2)
@@ -69,7 +72,7 @@ class OptionsForm(QWidget):
         self._controller.setup_changed.emit()
 
     def show_lever(self, name: str) -> None:
-        """Show the settings of this lever of the group; a name that is none hides the form."""
+        """Show the settings of this lever of the group, wrong ones with what is wrong; no such name hides the form."""
         lever = lever_called(self._controller.capabilities, self._group, name)
         found = fields(lever, self._controller.setup.variant)
         self.setVisible(bool(found))
@@ -82,10 +85,19 @@ class OptionsForm(QWidget):
         if rows != self._rows:
             self._rebuild(shown, lever.title)
             self._rows = rows
+        wrong = self._controller.problems()
         for field in shown:
             show_value(self.editors[field.name], field.value)
-            style_label(self._labels[field.name], level=1 if field.changed else 2, size=12)
+            self._mark(field)
+            show_problem(self.problems[field.name], wrong.get(f"{field.lever}.{field.name}", ""))
         self._show_foot(lever, found, len(found) - len(shown))
+
+    def _mark(self, field: OptionField) -> None:
+        editor = self.editors[field.name]
+        if isinstance(editor, Switch):
+            editor.set_differs(field.changed)
+        else:
+            style_label(self._labels[field.name], level=1 if field.changed else 2, size=12)
 
     def _show_foot(self, lever: LeverInfo, found: tuple[OptionField, ...], hidden: int) -> None:
         changed = sum(field.changed for field in found)
@@ -97,19 +109,25 @@ class OptionsForm(QWidget):
         self.more.setVisible(hidden > 0 or (self._every and len(found) > len(shown_first(found, every=False))))
 
     def _rebuild(self, shown: tuple[OptionField, ...], title: str) -> None:
-        for old in (*self.editors.values(), *self._labels.values()):
+        for old in (*self.editors.values(), *self._labels.values(), *self.problems.values()):
             self._grid.removeWidget(old)
             old.hide()
             old.deleteLater()
-        self.editors, self._labels, self._rows = {}, {}, ()
+        self.editors, self._labels, self.problems, self._rows = {}, {}, {}, ()
         for row, field in enumerate(shown):
-            name = ElidedLabel(field.title, level=2, size=12)
-            name.setToolTip(field.tip)
             spoken = f"{title}: {field.title}"
             editor = make_editor(field, spoken, self._theme, partial(self._change, field))
-            self._grid.addWidget(name, row, 0)
-            self._grid.addWidget(editor, row, 1)
-            self.editors[field.name], self._labels[field.name] = editor, name
+            if field.kind == "switch":  # has its title beside it
+                self._grid.addWidget(editor, 2 * row, 0, 1, 2)
+            else:
+                name = ElidedLabel(field.title, level=2, size=12)
+                name.setToolTip(field.tip)
+                self._labels[field.name] = name
+                self._grid.addWidget(name, 2 * row, 0)
+                self._grid.addWidget(editor, 2 * row, 1)
+            problem = problem_label()
+            self._grid.addWidget(problem, 2 * row + 1, 0, 1, 2)
+            self.editors[field.name], self.problems[field.name] = editor, problem
 
     def _change(self, field: OptionField, value: OptionValue) -> None:
         self._take(with_option(self._controller.setup.variant, field, value))

@@ -1,20 +1,25 @@
-"""What a run finds out about the output: beside the baseline's, module by module, and on which text."""
+"""What a run finds out about the output: beside the baseline's, module by module, on which text, over which seeds."""
 
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.forms.problem_label import problem_label, show_problem
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, set_text
+from gptscope.app.gui.widgets.number_boxes import WholeBox
 from gptscope.app.gui.widgets.switch import Switch
 from gptscope.app.viewmodels.help_texts import help_for
+from gptscope.app.viewmodels.setup_problems import TEXT
 
+MOST_SEEDS = 100
 _OWN_TEXT = "Text: comes with gptscope"
 
 
 class OutputForm(QWidget):
-    """Two switches and the text."""
+    """Two switches, and below them the text, or for training the number of seeds."""
 
     def __init__(self, controller: Controller, theme: Theme) -> None:
         super().__init__()
@@ -45,10 +50,40 @@ class OutputForm(QWidget):
         text_row.addWidget(self.clear)
         text_row.addWidget(self.pick)
         column.addWidget(self._text_row)
+        column.addWidget(self._make_seeds())
+        self.problem = problem_label()
+        column.addWidget(self.problem)
         controller.setup_changed.connect(self.refresh)
         controller.capabilities_changed.connect(self.refresh)
         controller.baseline_changed.connect(self.refresh)
         self.refresh()
+
+    def _make_seeds(self) -> QWidget:
+        self._seeds_row = QWidget()
+        row = QHBoxLayout(self._seeds_row)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        name = label("Seeds", size=12)
+        name.setFixedWidth(88)
+        name.setToolTip(help_for("seeds"))
+        self.seeds = WholeBox()
+        self.seeds.setRange(1, MOST_SEEDS)
+        self.seeds.setFixedSize(64, 28)
+        self.seeds.setKeyboardTracking(False)
+        self.seeds.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.seeds.setAccessibleName("Seeds")
+        self.seeds.setToolTip(help_for("seeds"))
+        self.seeds.valueChanged.connect(self._on_seeds)
+        name.setBuddy(self.seeds)
+        self._seeds_note = ElidedLabel("", level=3, size=12)
+        row.addWidget(name)
+        row.addWidget(self.seeds)
+        row.addWidget(self._seeds_note, 1)
+        return self._seeds_row
+
+    def _on_seeds(self, count: int) -> None:
+        self._controller.setup.seeds = count
+        self._controller.setup_changed.emit()
 
     def _on_compare(self, on: bool) -> None:
         self._controller.setup.compare = on
@@ -78,8 +113,14 @@ class OutputForm(QWidget):
         _show(self.compare, setup.compare, reason, help_for("compare_output"))
         _show(self.layer_map, setup.layer_map, reason or setup.layer_map_reason(), help_for("layer_map"))
         self._text_row.setVisible(setup.compare and reason is None and setup.workload.kind != "train")
+        self._seeds_row.setVisible(setup.compare and reason is None and setup.workload.kind == "train")
+        self.seeds.blockSignals(True)
+        self.seeds.setValue(setup.seeds)
+        self.seeds.blockSignals(False)
+        set_text(self._seeds_note, "the measured run" if setup.seeds == 1 else f"{setup.seeds - 1} more, not timed")
         set_text(self.text, f"Text: {Path(setup.text).name}" if setup.text else _OWN_TEXT)
         self.clear.setVisible(setup.text is not None)
+        show_problem(self.problem, self._controller.problems().get(TEXT, "") if not self._text_row.isHidden() else "")
 
 
 def _show(switch: Switch, on: bool, reason: str | None, tip: str) -> None:

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDockWidget, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.levers_form import LeversForm
@@ -159,6 +159,7 @@ class SetupDock(QDockWidget):
         icons.on_button(self.run, "play", "onAccent", 14)
         icons.on_button(self.stop, "stop", "t1", 14)
         icons.on_button(self.pin, "pin", "t1")
+        self._run_tip = self.run.toolTip()
         row.addWidget(self.run, 1)
         row.addWidget(self.stop, 1)
         row.addWidget(self.pin)
@@ -174,11 +175,15 @@ class SetupDock(QDockWidget):
         set_text(self.memory, fmt.quantity(cost.memory_bytes, "bytes", cost.memory_reason))
         set_text(self.ceiling, fmt.quantity(cost.ceiling_tokens_per_second, "rate", cost.ceiling_reason))
         self.measure.setVisible(controller.peaks is None and controller.capabilities is not None)
+        self.refresh_buttons()
 
     def refresh_buttons(self) -> None:
         """Enable what can be done now."""
         running = self._controller.running
-        self.run.setEnabled(not running)
+        wrong = next(iter(self._controller.problems().values()), "")
+        self.run.setEnabled(not running and not wrong)
+        self.run.setToolTip(wrong or self._run_tip)
+        self.run.setAccessibleDescription(wrong)
         set_text_of = "Running" if running else "Run"
         if self.run.text() != set_text_of:
             self.run.setText(set_text_of)
@@ -187,8 +192,16 @@ class SetupDock(QDockWidget):
         self.measure.setEnabled(not running)
         self.pin.setEnabled(self._controller.experiment is not None)
 
+    def settle(self) -> None:
+        """Take what is still being typed: a field tells its value only when it is left."""
+        focus = QApplication.focusWidget()
+        if focus is not None and self.isAncestorOf(focus):
+            focus.clearFocus()
+            focus.setFocus()
+
     def copy_command(self) -> None:
         """Put the command line that repeats this setting on the clipboard."""
+        self.settle()
         experiment = self._controller.setup.experiment(self._controller.capabilities)
         text = command_line(experiment, experiment.variants[-1])
         QGuiApplication.clipboard().setText(text)

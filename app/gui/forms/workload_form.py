@@ -4,13 +4,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.forms.problem_label import problem_label, show_problem
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import label, set_text
+from gptscope.app.gui.widgets.number_boxes import WholeBox
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.setup import STEP_NAMES, WORKLOADS
+from gptscope.app.viewmodels.setup_problems import NEW_TOKENS
 
 _MAX = {"batch": 4096, "context": 1_000_000, "new_tokens": 1_000_000, "steps": 1_000_000}
+_WIDTHS = {"context": 76, "new_tokens": 76}
+"""Pixels: six digits; the other two are rarely above four."""
 _TIPS = {
     "train": "Forward, backward and optimizer steps.",
     "prefill": "Read prompts, write nothing.",
@@ -38,7 +43,7 @@ class WorkloadForm(QWidget):
         layout.addWidget(self.kind)
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(8)
+        grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(6)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
@@ -57,6 +62,8 @@ class WorkloadForm(QWidget):
             grid.addWidget(self._labels[name], row, column)
             grid.addWidget(spin, row, column + 1)
         layout.addLayout(grid)
+        self.problem = problem_label()
+        layout.addWidget(self.problem)
         self.prompt = QPlainTextEdit()
         self.prompt.setPlaceholderText("Text to continue; empty: a random prompt of Context tokens")
         self.prompt.setAccessibleName("Prompt")
@@ -70,10 +77,10 @@ class WorkloadForm(QWidget):
         self.refresh()
 
     def _make_spin(self, name: str, text: str) -> QSpinBox:
-        spin = QSpinBox()
+        spin = WholeBox()
         spin.setRange(1, _MAX[name])
         spin.setFixedHeight(28)
-        spin.setMinimumWidth(62)
+        spin.setMinimumWidth(_WIDTHS.get(name, 50))
         spin.setAccessibleName(text)
         spin.setToolTip(help_for(name))
         spin.setKeyboardTracking(False)
@@ -117,6 +124,7 @@ class WorkloadForm(QWidget):
         writes = workload.kind in ("decode", "generate")
         self.spins["new_tokens"].setVisible(writes)
         self._labels["new_tokens"].setVisible(writes)
+        show_problem(self.problem, self._controller.problems().get(NEW_TOKENS, ""))
         self.prompt.setVisible(workload.kind == "generate")
         own_text = workload.kind == "generate" and bool(workload.prompt)
         self.spins["context"].setEnabled(not own_text)

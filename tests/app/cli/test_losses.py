@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from gptscope.app.cli.compare_report import loss_text, print_comparison
+from gptscope.app.cli.compare_report import print_comparison
 from gptscope.app.cli.document import experiment_document
 from gptscope.app.cli.json_output import encode_document
+from gptscope.app.viewmodels.loss_texts import loss_text
 from gptscope.profiling.quality.loss_curves import LossComparison
 from gptscope.profiling.records import SeedLosses, StepSamples
 

@@ -1,13 +1,17 @@
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 from tests_app_quality_streams import RICH_CAPABILITIES
 from tests_app_streams import INSPECTED, PEAKS
 
 from gptscope.app.gui.forms.options_form import OptionsForm
 from gptscope.app.gui.window import MainWindow
+from gptscope.profiling.records import LeverOptionInfo
 
 
 @pytest.fixture
@@ -134,6 +138,76 @@ def test_comparing_outputs_is_asked_for_in_setup(rich: MainWindow, session: Any)
     started = session.sent[-1].experiment
     assert [variant.precision for variant in started.variants] == ["fp32", "int8-dynamic"]
     assert (started.quality, started.layer_map) == (True, True)
+
+
+def test_what_cannot_be_is_told_at_its_field_and_run_waits(rich: MainWindow, session: Any) -> None:
+    form, dock = rich.dock.workload_form, rich.dock
+    room = INSPECTED.model.context_length - 128
+    form.spins["new_tokens"].setValue(room + 1)
+    assert form.problem.isVisible()
+    assert form.problem.text().endswith(f"after a context of 128, at most {room} new tokens fit.")
+    assert not dock.run.isEnabled()
+    assert dock.run.toolTip() == dock.run.accessibleDescription() == form.problem.text()
+    rich.actions_by_id["run"].trigger()
+    assert rich.status_text.text() == form.problem.text()
+    assert not rich.controller.running
+    form.spins["new_tokens"].setValue(room)
+    assert form.problem.isHidden()
+    assert dock.run.isEnabled()
+    assert dock.run.toolTip() == "Run this setting (Ctrl+R)"
+
+
+def test_a_missing_file_is_told_below_its_setting(bare_window: Any, session: Any, tmp_path: Path) -> None:
+    ranges = LeverOptionInfo(name="ranges", title="saved ranges", kind="file", default="", summary="A file.")
+    levers = tuple(
+        msgspec.structs.replace(lever, options=(ranges,)) if lever.name == "int8-dynamic" else lever
+        for lever in RICH_CAPABILITIES.levers
+    )
+    window: MainWindow = bare_window()
+    session.feed(msgspec.structs.replace(RICH_CAPABILITIES, levers=levers), INSPECTED, PEAKS)
+    options = choose(window, "INT8", "int8-dynamic")
+    field: Any = options.editors["ranges"]
+    field.line.setText("/nowhere/ranges.json")
+    field.line.editingFinished.emit()
+    assert options.problems["ranges"].isVisible()
+    assert options.problems["ranges"].text() == "There is no file /nowhere/ranges.json."
+    assert field.line.toolTip().startswith("/nowhere/ranges.json"), "a long path is cut off in the field"
+    assert not window.dock.run.isEnabled()
+    there = tmp_path / "ranges.json"
+    there.write_text("{}")
+    field.line.setText(str(there))
+    field.line.editingFinished.emit()
+    assert options.problems["ranges"].isHidden()
+    assert window.dock.run.isEnabled()
+
+
+def test_ctrl_r_runs_what_is_still_being_typed(rich: MainWindow, session: Any, qtbot: QtBot) -> None:
+    rich.activateWindow()
+    spin = rich.dock.workload_form.spins["new_tokens"]
+    spin.setFocus()
+    spin.selectAll()
+    qtbot.keyClicks(spin, "77")
+    assert rich.controller.setup.workload.new_tokens != 77
+    rich.actions_by_id["run"].trigger()
+    assert session.sent[-1].experiment.workload.new_tokens == 77
+    assert spin.hasFocus()
+
+
+def test_training_is_compared_over_seeds(rich: MainWindow, session: Any) -> None:
+    form = rich.dock.output_form
+    choose(rich, "FP8", "fp8-delayed")
+    form.compare.click()
+    assert not form.seeds.isVisible(), "they compare training losses"
+    rich.dock.workload_form.kind.segment("train").click()
+    assert form.seeds.isVisible()
+    form.seeds.setValue(5)
+    assert form._seeds_note.text() == "4 more, not timed"
+    rich.dock.copy_command()
+    assert QGuiApplication.clipboard().text().endswith("--no-quality --seeds 5")
+    rich.controller.run()
+    assert session.sent[-1].experiment.seeds == 5
+    rich.controller.setup.compare = False
+    assert rich.controller.setup.experiment(RICH_CAPABILITIES).seeds == 1
 
 
 def test_every_setting_can_be_reached_and_is_named(rich: MainWindow) -> None:

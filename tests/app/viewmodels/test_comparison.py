@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests_app_quality_streams import compared, losses
 from tests_app_streams import FUSED, PLAIN, Clock, experiment_records, run_records
 
 from gptscope.app.cli.trace_output import named
@@ -14,7 +15,7 @@ from gptscope.app.viewmodels.experiment_view import ExperimentView
 from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.metrics.summary import RunAccumulator
-from gptscope.profiling.records import Quality, Record
+from gptscope.profiling.records import Quality, Record, SeedLosses
 
 NORM = Variant(precision="fp32", fusions=("norm",), name="FP32, fused norm")
 
@@ -205,3 +206,37 @@ def test_window_terminal_and_files_call_the_variants_by_the_same_names() -> None
     assert [card.letter for card in compare(together(), "r0").cards] == ["A", "B"]
     assert named(Path("out/t.json.gz"), 0) == Path("out/t-baseline.json.gz")
     assert named(Path("out/t.json.gz"), 2) == Path("out/t-B.json.gz")
+
+
+def trained(*further: Record) -> Comparison:
+    """A training of two variants whose losses are 0.03 apart."""
+    work = Workload(kind="train", batch=8, context=128, steps=60)
+    records = compared(losses("r0"), losses("r1", 0.03), *further, candidate=Variant(precision="bf16"), workload=work)
+    view = ExperimentView.replay("q1", records)
+    return compare([ComparedRun(run.accumulator, None, view.output) for run in view.runs.values()], "r0")
+
+
+def test_a_training_shows_how_the_losses_ended_over_one_seed_or_several() -> None:
+    ends = {figure.title: figure for figure in trained().cards[0].quality}
+    assert list(ends) == ["Final loss", "Loss, change"]
+    assert ends["Loss, change"].value == "+0.0300"
+    assert ends["Loss, change"].tone == "warn", "it is worse for certain"
+    more = [
+        SeedLosses(run_id=run_id, seed=seed, loss=tuple(losses(run_id, shift).loss))
+        for seed, apart in ((1235, -0.01), (1236, 0.0))
+        for run_id, shift in (("r0", 0.0), ("r1", apart))
+    ]
+    figure = trained(*more).cards[0].quality[2]
+    assert (figure.title, figure.value, figure.tone) == ("Over 3 seeds", "+0.00667", "")
+    assert figure.note.startswith("[−0.0")
+    assert figure.tip.endswith("no real difference.")
+
+
+def test_losses_of_different_experiments_are_not_held_against_each_other() -> None:
+    work = Workload(kind="train", batch=8, context=128, steps=60)
+    runs = []
+    for run_id in ("r0", "r1"):
+        records = compared(losses("r0"), losses("r1", 0.03), candidate=Variant(precision="bf16"), workload=work)
+        view = ExperimentView.replay("q1", records)
+        runs.append(ComparedRun(view.runs[run_id].accumulator, None, view.output))
+    assert compare(runs, "r0").cards[0].quality == ()
