@@ -78,9 +78,9 @@ def _of_device(linked: Linked, use: DeviceUse, gaps: list[GapSums]) -> Iterator[
         share = use.exposed_communication_ns / use.window_ns
         hidden = 1 - use.exposed_communication_ns / max(use.communication_ns, 1)
         sentence = (
-            f"GPU {use.device} spends {share:.0%} of its time in communication that no computation hides"
-            f" ({_time(use.exposed_communication_ns)}; {hidden:.0%} of the communication is hidden): larger buckets, or"
-            " overlapping it with the backward pass, would help."
+            f"GPU {use.device} spends {_percent(share)} of its time in communication that no computation hides"
+            f" ({_time(use.exposed_communication_ns)}; {_percent(hidden)} of the communication is hidden): larger"
+            " buckets, or overlapping it with the backward pass, would help."
         )
         numbers = {"exposed_ns": use.exposed_communication_ns, "communication_ns": use.communication_ns}
         yield Advice("communication", sentence, share, numbers)
@@ -88,7 +88,7 @@ def _of_device(linked: Linked, use: DeviceUse, gaps: list[GapSums]) -> Iterator[
     small = kernel_ns < _SMALL_NS
     if kernel_ns.size >= 100 and small.mean() > 0.5 and not graph_sums(linked):
         sentence = (
-            f"{small.mean():.0%} of the {kernel_ns.size} kernels on GPU {use.device} last less than"
+            f"{_percent(small.mean())} of the {kernel_ns.size} kernels on GPU {use.device} last less than"
             f" {_time(_SMALL_NS)} (median {_time(float(np.median(kernel_ns)))}): fusing them (torch.compile, fused"
             " kernels) or CUDA graphs would save launches."
         )
@@ -102,8 +102,8 @@ def _of_idle(linked: Linked, use: DeviceUse, gaps: list[GapSums], idle: float) -
     between = sum(g.total_ns for g in gaps)
     share = main.total_ns / max(between, 1)
     lead = (
-        f"GPU {use.device} is idle {idle:.0%} of {_time(use.window_ns)}; {share:.0%} of that is {main.cause}"
-        f" ({main.gaps} gaps, half of the time in gaps of at least {_time(main.typical_ns)})"
+        f"GPU {use.device} is idle {_percent(idle)} of {_time(use.window_ns)}; {_percent(share)} of that is"
+        f" {main.cause} ({main.gaps} gaps, half of the time in gaps of at least {_time(main.typical_ns)})"
     )
     advice = {
         LAUNCH_BOUND: "CUDA graphs, torch.compile or larger batches would help"
@@ -134,8 +134,8 @@ def _of_tensor_cores(linked: Linked) -> Iterator[Advice]:
     if share < _NOTABLE or not _may_have_tensor_cores(linked):
         return
     sentence = (
-        f"Matrix products that take {_time(use.unused_ns)} ({share:.0%} of the GPU's work) do not run on tensor cores:"
-        " BF16, FP16 or TF32 would use them."
+        f"Matrix products that take {_time(use.unused_ns)} ({_percent(share)} of the GPU's work) do not run on tensor"
+        " cores: BF16, FP16 or TF32 would use them."
     )
     numbers = {"unused_ns": use.unused_ns, "used_ns": use.used_ns, "unknown_ns": use.unknown_ns}
     yield Advice("tensor cores", sentence, share, numbers)
@@ -158,7 +158,7 @@ def _of_copies(linked: Linked) -> Iterator[Advice]:
             rate = "" if copy.bytes_per_s is None else f" at {copy.bytes_per_s / 1e9:.3g} GB/s"
             sentence = (
                 f"{copy.calls} copies {copy.name.removeprefix('Memcpy ')} take {_time(copy.total_ns)}{rate}"
-                f" ({share:.0%} of the GPU's work): pin the host's memory and copy with non_blocking=True."
+                f" ({_percent(share)} of the GPU's work): pin the host's memory and copy with non_blocking=True."
             )
             numbers = {"calls": copy.calls, "total_ns": copy.total_ns, "bytes": copy.bytes}
             yield Advice("copies", sentence, share, numbers)
@@ -169,16 +169,20 @@ def _of_categories(categories: list[CategorySums], device: str) -> Iterator[Advi
     light = [by_name[n] for n in ("elementwise", "norm", "copy", "quantize") if n in by_name]
     share, time = sum(c.share for c in light), sum(c.total_ns for c in light)
     if share > 0.3:
-        parts = ", ".join(f"{c.category} {c.share:.0%}" for c in sorted(light, key=lambda c: -c.share))
+        parts = ", ".join(f"{c.category} {_percent(c.share)}" for c in sorted(light, key=lambda c: -c.share))
         sentence = (
-            f"{share:.0%} of the {device}'s work ({_time(time)}) only moves memory ({parts}): fused kernels or"
+            f"{_percent(share)} of the {device}'s work ({_time(time)}) only moves memory ({parts}): fused kernels or"
             " torch.compile would read and write it less often."
         )
         yield Advice("fusion", sentence, share, {"total_ns": time, "share": share})
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _time(ns: float) -> str:
-    for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+    for unit, factor in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= factor:
             return f"{ns / factor:.3g} {unit}"
     return f"{ns:.0f} ns"

@@ -219,10 +219,12 @@ def test_advice_rests_on_its_numbers(linked):
         ]
     made = linked(*events)
     sentences = {a.topic: a for a in advise(made)}
-    assert sentences["idle"].sentence.startswith("GPU 0 is idle 92% of 9.95 ms; 100% of that is launch-bound (199 gaps")
+    assert sentences["idle"].sentence.startswith(
+        "GPU 0 is idle 92 % of 9.95 ms; 100 % of that is launch-bound (199 gaps"
+    )
     assert "CUDA graphs" in sentences["idle"].sentence
     assert sentences["idle"].numbers["idle_ns"] == 199 * 46_000
-    assert "100% of the 200 kernels" in sentences["small kernels"].sentence
+    assert "100 % of the 200 kernels" in sentences["small kernels"].sentence
 
 
 def test_health_says_what_is_missing(linked):
