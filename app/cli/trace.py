@@ -1,6 +1,7 @@
 """`gptscope trace`: any profiler's trace: summary, tables, timeline, comparison, export, health."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from gptscope.app.cli.options import UsageError, add_json_option, add_library_op
 if TYPE_CHECKING:
     from gptscope.profiling.trace.analysis import Linked
 
+DIFFERENCE = "difference"
+"""The one table that needs a second trace."""
 LEVELS = ("kernel", "category", "operator", "module", "step")
 _FILE_HELP = "a Kineto or Chrome trace: JSON, gzipped or zipped, whatever its name; or a kept run: its id or `last`"
 
@@ -27,6 +30,7 @@ examples:
   gptscope trace diff before.json.gz after.json.gz --by module
   gptscope trace export trace.json.gz --to chrome --output perfetto.json.gz
   gptscope trace export trace.json.gz --to csv --table operators --output operators.csv
+  gptscope trace export before.json.gz --against after.json.gz --to csv --output difference.csv
   gptscope trace health trace.json.gz              what is damaged, missing or suspicious
 """
 
@@ -56,8 +60,10 @@ examples:
         export.add_argument("--to", required=True, metavar="FORMAT", help="chrome, tensorboard, csv, npz, speedscope,"
                             " folded, markdown")  # fmt: skip
         export.add_argument("--output", required=True, type=Path, metavar="F", help="file, or folder for tensorboard")
-        export.add_argument("--table", default="kernels", metavar="T", help="for csv and npz: kernels (default),"
-                            " operators, modules, steps, devices, gaps, events, ...")  # fmt: skip
+        export.add_argument("--table", metavar="T", help="for csv and npz: kernels (default), operators, modules,"
+                            " steps, devices, gaps, advice, health, difference, events, ...")  # fmt: skip
+        export.add_argument("--against", type=Path, metavar="AFTER", help="for the table difference: the other trace")
+        export.add_argument("--by", choices=LEVELS, default="kernel", help="what is compared (default kernel)")
         for action in (*several.values(), export):
             action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning")
         for action in (*several.values(), diff, export):
@@ -70,8 +76,9 @@ examples:
         from gptscope.app.cli.trace_files import trace_file
 
         output = JsonOutput(args.json)
-        for name in ("before", "after") if args.action == "diff" else ():
-            setattr(args, name, trace_file(getattr(args, name), args.library))
+        for name in {"diff": ("before", "after"), "export": ("against",)}.get(args.action, ()):
+            if getattr(args, name) is not None:
+                setattr(args, name, trace_file(getattr(args, name), args.library))
         if args.action != "diff":
             args.files = [trace_file(path, args.library) for path in args.files]
         if args.action == "diff":
@@ -119,7 +126,7 @@ def _range_ms(text: str) -> tuple[float, float]:
     return found
 
 
-def _export(args: argparse.Namespace, say: "object") -> None:
+def _export(args: argparse.Namespace, say: Callable[[str], object]) -> None:
     from gptscope.app.cli.failing import CommandError
     from gptscope.app.cli.json_output import JsonOutput
     from gptscope.profiling.export import ExportError
@@ -130,11 +137,33 @@ def _export(args: argparse.Namespace, say: "object") -> None:
         known = "\n".join(f"  {name:<12} {one.summary}" for name, one in TRACE_FORMATS.items())
         raise UsageError(f"There is no format {args.to}. There are:\n{known}")
     path = args.files[0]
+    compares = args.against is not None or args.table == DIFFERENCE
+    if compares:
+        _check_difference(args)
     linked = open_linked(path, args.range)
     try:
-        written = form.write(linked, path.name.partition(".")[0] or "trace", args.output, args.table)
+        if compares:
+            written = _export_difference(args, linked)
+        else:
+            written = form.write(linked, path.name.partition(".")[0] or "trace", args.output, args.table or "kernels")
     except ExportError as error:
         raise CommandError(str(error)) from error
-    assert callable(say)
     say(f"Written: {written}")
     JsonOutput(args.json).write("trace-export", {"file": str(path), "format": args.to, "written": str(written)})
+
+
+def _check_difference(args: argparse.Namespace) -> None:
+    if args.against is None:
+        raise UsageError("The table difference needs another trace: name it with --against AFTER.")
+    if args.table not in {None, DIFFERENCE}:
+        raise UsageError(f"--against is for the table difference, not for {args.table}: leave one of them out.")
+    if args.to not in {"csv", "npz"}:
+        raise UsageError(f"A difference is written as csv or npz, not as {args.to}.")
+
+
+def _export_difference(args: argparse.Namespace, before: "Linked") -> Path:
+    from gptscope.profiling.export.trace_tables import export_difference
+    from gptscope.profiling.trace.analysis import diff_traces
+
+    diff = diff_traces(before, open_linked(args.against, args.range), args.by)
+    return export_difference(diff, args.to, args.output, overwrite=True)

@@ -2,21 +2,24 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog
 
+from gptscope.app.gui.views.trace_tables import DIFFERENCE
 from gptscope.profiling.export import ExportError
-from gptscope.profiling.export.trace_formats import TRACE_FORMATS, TraceFormat
+from gptscope.profiling.export.trace_formats import TRACE_FORMATS
+from gptscope.profiling.export.trace_tables import TableForm, export_difference
 from gptscope.profiling.trace.analysis import Linked
 
 if TYPE_CHECKING:
     from gptscope.app.gui.views.trace import TraceView
     from gptscope.app.gui.window import MainWindow
 
-_TABLES = frozenset({"csv", "npz"})
+_TABLES: tuple[TableForm, ...] = ("csv", "npz")
 """Formats that hold one table: the one in front."""
 _EXPORTED = {"operators": "operators-by-shape", "communication": "collectives", "memory": "operator-memory"}
 """Tab -> what the exporters call its table, where that is not the same."""
@@ -63,29 +66,32 @@ class TraceExport(QObject):
     def export(self, name: str, path: Path, after: Callable[[], object] | None = None) -> None:
         """Write in the background; the status bar tells the end, and `after` is called if it is a good one."""
         self._after = after
-        opened, state = self._view.trace, self._view.state
-        assert opened is not None
-        form, linked = TRACE_FORMATS[name], opened.timeline.linked
-        origin = opened.timeline.origin_ns
-        selected = state.range
-        limits = (round(selected[0]) + origin, round(selected[1]) + origin) if selected is not None else None
-        tab = self._view.tables.front_key() if name in _TABLES else "kernels"
-        front = _EXPORTED.get(tab, tab)
-        title = opened.path.name.partition(".")[0] or "trace"
-        what = "the selected range" if limits is not None else "the whole trace"
+        tables = self._view.tables
+        page = tables.difference.page() if tables.front_key() == DIFFERENCE else None
+        form = next((form for form in _TABLES if form == name), None)
+        what, write = self._part(name, path)
+        if page is not None and form is not None:
+            what, write = "the comparison", partial(export_difference, page.diff, form, path, overwrite=True)
         self._window.tell(f"Saving {what} to {path}…", "info")
-        self._thread = threading.Thread(
-            target=lambda: self._write(form, linked, limits, (title, path, front)), name="export a trace", daemon=True
-        )
+        self._thread = threading.Thread(target=self._write, args=(path, write), name="export a trace", daemon=True)
         self._thread.start()
 
-    def _write(
-        self, form: TraceFormat, linked: Linked, limits: tuple[int, int] | None, where: tuple[str, Path, str]
-    ) -> None:
-        title, path, table = where
+    def _part(self, name: str, path: Path) -> tuple[str, Callable[[], Path]]:
+        """What is to be written of the opened trace, in words and as a function."""
+        opened, selected = self._view.trace, self._view.state.range
+        assert opened is not None
+        linked, origin = opened.timeline.linked, opened.timeline.origin_ns
+        tab = self._view.tables.front_key() if name in _TABLES else "kernels"
+        table, title = _EXPORTED.get(tab, tab), opened.path.name.partition(".")[0] or "trace"
+        write = TRACE_FORMATS[name].write
+        if selected is None:
+            return "the whole trace", lambda: write(linked, title, path, table)
+        limits = (round(selected[0]) + origin, round(selected[1]) + origin)
+        return "the selected range", lambda: write(Linked.of(linked, limits), title, path, table)
+
+    def _write(self, path: Path, write: Callable[[], Path]) -> None:
         try:
-            part = linked if limits is None else Linked.of(linked, limits)
-            written = form.write(part, title, path, table)
+            written = write()
         except (ExportError, OSError, ValueError, KeyError) as error:
             self._done.emit(f"{path} could not be saved: {error}", "error")
         else:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from gptscope.app.opener import mapped
 from gptscope.app.viewmodels.timeline_model import Timeline
-from gptscope.app.viewmodels.trace_diff import diff_table
+from gptscope.app.viewmodels.trace_diff import diff_page
 from gptscope.app.viewmodels.trace_tables import TABLES
 from gptscope.profiling.temp_folders import sweep_left_over_folders
 from gptscope.profiling.trace import HealthNote, TraceError, open_trace
@@ -93,7 +93,7 @@ def compare(send: Send, timeline_file: str, file: str) -> None:
     found = {}
     for number, level in enumerate(LEVELS):
         send("progressed", "Comparing", 0.7 + 0.3 * number / len(LEVELS))
-        found[level] = diff_table(diff_traces(before, after, level))
+        found[level] = diff_page(diff_traces(before, after, level))
     per_step = before.windows.marked and after.windows.marked
     each = ", per step" if per_step else ", whole traces: they do not both mark steps"
     send("compared", f"after: {path.name}{each}", found)

@@ -1,5 +1,7 @@
 """Two traces beside each other: before, after, change and ratio of everything on one level, and the biggest changes."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
@@ -21,6 +23,19 @@ LEVEL_TITLES: dict[Level, str] = {
 _CHANGE = 4
 """Place of the column."""
 _STATUS = {"both": "in both", "new": "new", "vanished": "vanished", "replaced": "other kernels"}
+
+
+@dataclass(frozen=True)
+class DiffPage:
+    """A comparison on one level, and its table."""
+
+    diff: TraceDiff
+    table: Table
+
+
+def diff_page(diff: TraceDiff) -> DiffPage:
+    """What the tab shows on a level."""
+    return DiffPage(diff, diff_table(diff))
 
 
 def diff_table(diff: TraceDiff) -> Table:

@@ -1,26 +1,31 @@
 """Any table of a trace as CSV or as numpy's npz, and all events as columns."""
 
 import io
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from gptscope.profiling.export.csv import csv_text
 from gptscope.profiling.export.files import ExportError, write_whole
 from gptscope.profiling.export.trace_rows import rows_in
+from gptscope.profiling.trace import HealthNote
 from gptscope.profiling.trace.analysis import Linked
+from gptscope.profiling.trace.analysis.advice import advise
+from gptscope.profiling.trace.analysis.checks import health_notes
+from gptscope.profiling.trace.analysis.diff import TraceDiff
 from gptscope.profiling.trace.analysis.tables import TABLES, table_columns
 
+TableForm = Literal["csv", "npz"]
+Columns = dict[str, list[Any]]
 EVENTS = "events"
-TABLE_NAMES = (*TABLES, EVENTS)
 
 
 def export_table_csv(linked: Linked, table: str, path: Path, *, overwrite: bool = False) -> Path:
     """Write one table as CSV; `ExportError` as `write_whole`, or when there is no such table."""
-    columns = named_columns(linked, table)
-    rows = list(zip(*columns.values(), strict=True))
-    return write_whole(path, [csv_text(tuple(columns), rows).encode()], overwrite=overwrite)
+    return _write("csv", named_columns(linked, table), path, overwrite=overwrite)
 
 
 def export_table_npz(linked: Linked, table: str, path: Path, *, overwrite: bool = False) -> Path:
@@ -29,20 +34,40 @@ def export_table_npz(linked: Linked, table: str, path: Path, *, overwrite: bool 
     The table of events has numbers instead of names; `names`, `categories`, `processes` and `threads` say what they
     mean.
     """
+    if table == EVENTS:
+        return _write_arrays(event_arrays(linked), path, overwrite=overwrite)
+    return _write("npz", named_columns(linked, table), path, overwrite=overwrite)
+
+
+def export_difference(diff: TraceDiff, form: TableForm, path: Path, *, overwrite: bool = False) -> Path:
+    """Write a comparison; `ExportError` as `write_whole`, or when neither trace has anything on its level."""
+    columns = table_columns(diff.rows)
+    if not columns:
+        raise ExportError(f"The comparison by {diff.level} is empty: neither trace has anything for it.")
+    return _write(form, columns | {"per_step": [diff.per_step] * len(diff.rows)}, path, overwrite=overwrite)
+
+
+def _write(form: TableForm, columns: Columns, path: Path, *, overwrite: bool) -> Path:
+    if form == "npz":
+        return _write_arrays({name: _array(values) for name, values in columns.items()}, path, overwrite=overwrite)
+    rows = list(zip(*columns.values(), strict=True))
+    return write_whole(path, [csv_text(tuple(columns), rows).encode()], overwrite=overwrite)
+
+
+def _write_arrays(arrays: dict[str, Any], path: Path, *, overwrite: bool) -> Path:
     buffer = io.BytesIO()
-    arrays = event_arrays(linked) if table == EVENTS else _arrays(named_columns(linked, table))
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return write_whole(path, [buffer.getvalue()], overwrite=overwrite)
 
 
-def named_columns(linked: Linked, table: str) -> dict[str, list[Any]]:
+def named_columns(linked: Linked, table: str) -> Columns:
     """The columns of a table.
 
     Raises:
         ExportError: There is no table of this name, or it has no rows.
     """
-    if table == EVENTS:
-        return _event_columns(linked)
+    if table in _OWN_COLUMNS:
+        return _OWN_COLUMNS[table](linked)
     if table not in TABLES:
         raise ExportError(f"There is no table {table!r}; there are {', '.join(TABLE_NAMES)}.")
     columns = table_columns(TABLES[table](linked))
@@ -51,7 +76,22 @@ def named_columns(linked: Linked, table: str) -> dict[str, list[Any]]:
     return columns
 
 
-def _event_columns(linked: Linked) -> dict[str, list[Any]]:
+def _advice_columns(linked: Linked) -> Columns:
+    found = advise(linked)
+    return {
+        "topic": [one.topic for one in found],
+        "sentence": [one.sentence for one in found],
+        "weight": [one.weight for one in found],
+        "numbers": [json.dumps(one.numbers) for one in found],
+    }
+
+
+def _health_columns(linked: Linked) -> Columns:
+    notes = health_notes(linked)
+    return {name: [getattr(note, name) for note in notes] for name in HealthNote.__struct_fields__}
+
+
+def _event_columns(linked: Linked) -> Columns:
     trace = linked.trace
     rows = rows_in(trace, linked.range_ns)
     tracks = [trace.tracks[i] for i in trace.track[rows].tolist()]
@@ -79,13 +119,18 @@ def event_arrays(linked: Linked) -> dict[str, Any]:
     return arrays
 
 
-def _arrays(columns: dict[str, list[Any]]) -> dict[str, Any]:
-    return {name: _array(values) for name, values in columns.items()}
-
-
 def _array(values: list[Any]) -> Any:
     if any(isinstance(v, str) for v in values):
         return np.array(["" if v is None else str(v) for v in values], dtype=str)
     if any(v is None for v in values):
         return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
     return np.array(values)
+
+
+_OWN_COLUMNS: dict[str, Callable[[Linked], Columns]] = {
+    "advice": _advice_columns,
+    "health": _health_columns,
+    EVENTS: _event_columns,
+}
+"""Tables that are no rows of one analysis; without rows they are written with their heading alone."""
+TABLE_NAMES = (*TABLES, *_OWN_COLUMNS)

@@ -9,7 +9,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, set_text
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
 from gptscope.app.viewmodels.tables import Table
-from gptscope.app.viewmodels.trace_diff import LEVEL_TITLES
+from gptscope.app.viewmodels.trace_diff import LEVEL_TITLES, DiffPage
 from gptscope.profiling.trace.analysis.diff import Level
 
 _NOTHING = Table(columns=(), rows=0, empty="Choose “Compare with another trace…” in the Trace menu.")
@@ -22,7 +22,7 @@ class TraceDiffPage(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._tables: dict[Level, Table] = {}
+        self._pages: dict[Level, DiffPage] = {}
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -45,24 +45,28 @@ class TraceDiffPage(QWidget):
         column.addWidget(TotalBar(self.table, theme))
         self.table.show_table(_NOTHING)
 
-    def show_tables(self, about: str, tables: dict[Level, Table]) -> None:
+    def show_pages(self, about: str, pages: dict[Level, DiffPage]) -> None:
         """Show a comparison."""
-        self._tables = tables
+        self._pages = pages
         set_text(self.about, about)
         self._show()
 
     def clear(self) -> None:
         """Nothing is compared."""
-        self._tables = {}
+        self._pages = {}
         set_text(self.about, "")
         self._show()
 
     def comparing(self) -> bool:
         """Whether there is anything to compare."""
-        return bool(self._tables)
+        return bool(self._pages)
+
+    def page(self) -> DiffPage | None:
+        """The comparison on the chosen level."""
+        chosen = self.levels.value()
+        return next((page for level, page in self._pages.items() if level == chosen), None)
 
     def _show(self) -> None:
-        value = self.levels.value()
-        shown = next((table for level, table in self._tables.items() if level == value), _NOTHING)
-        self.table.show_table(shown)
+        page = self.page()
+        self.table.show_table(page.table if page is not None else _NOTHING)
         self.shown.emit()

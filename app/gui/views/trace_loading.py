@@ -61,7 +61,7 @@ class TraceLoader(QObject):
     progressed = Signal(str, float)  # what is done, share of the whole (0 to 1)
     opened = Signal(object)  # OpenedTrace
     table_ready = Signal(str, object)  # key in TABLES, what its tab shows
-    compared = Signal(str, object)  # what with what, Level -> Table
+    compared = Signal(str, object)  # what with what, Level -> DiffPage
     finished = Signal()
     failed = Signal(str, str)  # what happened, what it says in detail
     stopped = Signal()

@@ -16,7 +16,7 @@ from gptscope.app.gui.views.trace_diff import TraceDiffPage
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.app.gui.widgets.folding_tabs import FoldingTabs
 from gptscope.app.viewmodels.tables import Table
-from gptscope.app.viewmodels.trace_diff import changes
+from gptscope.app.viewmodels.trace_diff import DiffPage, changes
 from gptscope.app.viewmodels.trace_page import TraceChart, TracePage
 from gptscope.app.viewmodels.trace_tables import TABLES
 from gptscope.profiling.trace.analysis.diff import Level
@@ -157,9 +157,9 @@ class TraceTables(QWidget):
         """Bring a table to the front."""
         self.tabs.choose(self.keys.index(key))
 
-    def show_difference(self, about: str, tables: dict[Level, Table]) -> None:
+    def show_difference(self, about: str, pages: dict[Level, DiffPage]) -> None:
         """Show the comparison with another trace."""
-        self.difference.show_tables(about, tables)
+        self.difference.show_pages(about, pages)
         self.tabs.offer(self.keys.index(DIFFERENCE), offered=True)
         self.show_tab(DIFFERENCE)
 

@@ -1,5 +1,6 @@
 """`gptscope trace`: every action on small traces, for people and for programs."""
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_the_summary_says_what_the_time_went_to(trace, before: Path):
     assert "Test GPU" in text
     assert "sgemm_fp32" in text
     assert "ProfilerStep#1" in text
-    assert "GPU 0 is idle 52% of 250 us; 100% of that is" in text
+    assert "GPU 0 is idle 52 % of 250 µs; 100 % of that is" in text
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,20 @@ def test_exports_are_written(trace, before: Path, tmp_path: Path, form: str):
     target = tmp_path / "exported"
     assert "Written: " in trace("export", before, "--to", form, "--output", target)
     assert target.exists()
+
+
+def test_a_difference_is_exported_against_the_other_trace(trace, before: Path, after: Path, tmp_path: Path):
+    target = tmp_path / "out.csv"
+    trace("export", before, "--against", after, "--to", "csv", "--output", target, "--by", "category")
+    with target.open(newline="") as file:
+        assert {row["name"]: row["after_ns"] for row in csv.DictReader(file)}["GEMM"] == "40000"
+    for words, sentence in [
+        (("--table", "difference", "--to", "csv"), "needs another trace: name it with --against"),
+        (("--against", after, "--table", "gaps", "--to", "csv"), "not for gaps"),
+        (("--against", after, "--to", "chrome"), "csv or npz, not as chrome"),
+    ]:
+        assert sentence in trace("export", before, *words, "--output", tmp_path / "x", code=2)
+    assert not (tmp_path / "x").exists()
 
 
 def test_wrong_uses_and_files_get_a_sentence(trace, before: Path, tmp_path: Path):

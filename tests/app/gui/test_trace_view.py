@@ -462,6 +462,36 @@ def test_the_selected_range_is_exported(
         assert 0 < kernels <= LAYERS * 5 + 1
 
 
+@pytest.mark.parametrize(("tab", "column"), [("advice", "topic"), ("health", "kind"), ("difference", "change_ns")])
+@pytest.mark.parametrize("form", ["csv", "npz"])
+def test_every_table_in_front_is_exported(
+    window: MainWindow,
+    view: TraceView,
+    file: Path,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+    tab: str,
+    column: str,
+    form: str,
+) -> None:
+    target = file.parent / f"out.{form}"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    if tab == "difference":
+        with qtbot.waitSignal(view.loader.finished, timeout=20_000):
+            view.compare(write_trace(file.parent / "slower.json", slower=2.0))
+        view.tables.difference.levels.choose("module")
+        view.tables.difference.levels.chosen.emit("module")
+    view.tables.show_tab(tab)
+    window.actions_by_id[f"trace_to_{form}"].trigger()
+    qtbot.waitUntil(lambda: window.status_text.text() == f"Saved {target}.", timeout=10_000)
+    rows = view.tables.front().columns.rowCount()
+    if form == "npz":
+        assert np.load(target)[column].size == rows
+    else:
+        assert column in target.read_text().splitlines()[0].split(",")
+        assert len(target.read_text().splitlines()) == rows + 1
+
+
 def test_two_traces_are_compared(window: MainWindow, view: TraceView, tmp_path: Path, qtbot: QtBot,
                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     other = write_trace(tmp_path / "slower.json", slower=2.0)

@@ -17,9 +17,18 @@ from gptscope.profiling.export.tensorboard import export_tensorboard
 from gptscope.profiling.export.trace_formats import TRACE_FORMATS
 from gptscope.profiling.export.trace_markdown import trace_markdown
 from gptscope.profiling.export.trace_rows import nesting_lanes, rows_in
-from gptscope.profiling.export.trace_tables import export_table_csv, export_table_npz
+from gptscope.profiling.export.trace_tables import export_difference, export_table_csv, export_table_npz
 from gptscope.profiling.trace import Trace, open_trace
-from gptscope.profiling.trace.analysis import Linked, kernel_sums, operator_sums, summarise
+from gptscope.profiling.trace.analysis import (
+    Linked,
+    advise,
+    diff_traces,
+    health_notes,
+    kernel_sums,
+    operator_sums,
+    summarise,
+)
+from gptscope.profiling.trace.analysis.diff import LEVELS
 from gptscope.profiling.trace.nested import nest_rows
 
 REAL = ("hta-a100-eventsync.json.gz", "tl-mi300x-compile-triton.json.gz", "kineto-gpumetrics-counters.json")
@@ -139,6 +148,56 @@ def test_tables_are_written_as_csv_and_as_arrays(shared_traces: Path, tmp_path: 
         export_table_csv(linked, "x", tmp_path / "x.csv")
     with pytest.raises(ExportError, match="The table collectives is empty"):
         export_table_csv(linked, "collectives", tmp_path / "x.csv")
+
+
+def test_advice_and_health_are_tables_as_others(shared_traces: Path, tmp_path: Path):
+    for file in sorted((shared_traces / "real").glob("[hkt]*-*"))[::4]:
+        linked = Linked.of(open_trace(file))
+        advice, notes = advise(linked), health_notes(linked)
+        with export_table_csv(linked, "advice", tmp_path / "a.csv", overwrite=True).open(newline="") as table:
+            rows = list(csv.DictReader(table))
+        assert [row["sentence"] for row in rows] == [one.sentence for one in advice]
+        assert [json.loads(row["numbers"]) for row in rows] == [one.numbers for one in advice]
+        arrays = np.load(export_table_npz(linked, "advice", tmp_path / "a.npz", overwrite=True))
+        assert arrays["weight"].tolist() == [one.weight for one in advice]
+        with export_table_csv(linked, "health", tmp_path / "h.csv", overwrite=True).open(newline="") as table:
+            found = list(csv.DictReader(table))
+        assert [row["message"] for row in found] == [note.message for note in notes]
+        assert [int(row["count"]) for row in found] == [note.count for note in notes]
+        arrays = np.load(export_table_npz(linked, "health", tmp_path / "h.npz", overwrite=True))
+        assert arrays["kind"].tolist() == [note.kind for note in notes]
+
+
+@pytest.mark.parametrize(
+    ("table", "heading"),
+    [("advice", "topic,sentence,weight,numbers"), ("health", "kind,message,count,byte_offset")],
+)
+def test_no_advice_and_no_findings_are_tables_without_rows(
+    shared_traces: Path, tmp_path: Path, table: str, heading: str
+):
+    linked = Linked.of(open_trace(shared_traces / "real" / "hta-callstack-nodur.json"))
+    assert export_table_csv(linked, table, tmp_path / "t.csv").read_text() == f"{heading}\n"
+    arrays = np.load(export_table_npz(linked, table, tmp_path / "t.npz"))
+    assert {name: array.size for name, array in arrays.items()} == dict.fromkeys(heading.split(","), 0)
+
+
+def test_a_difference_is_a_table(shared_traces: Path, tmp_path: Path):
+    before, after = (
+        Linked.of(open_trace(shared_traces / "real" / f"hta-cmp-{name}.json.gz")) for name in ("base", "test")
+    )
+    for level in LEVELS:
+        diff = diff_traces(before, after, level)
+        if not diff.rows:
+            with pytest.raises(ExportError, match=f"by {level} is empty"):
+                export_difference(diff, "csv", tmp_path / f"{level}.csv")
+            continue
+        with export_difference(diff, "csv", tmp_path / f"{level}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["name"] for row in rows] == [row.name for row in diff.rows]
+        assert [row["per_step"] for row in rows] == [str(diff.per_step)] * len(rows)
+        arrays = np.load(export_difference(diff, "npz", tmp_path / f"{level}.npz"))
+        assert arrays["change_ns"].tolist() == [row.change_ns for row in diff.rows]
+        assert arrays["change_ns"].sum() == pytest.approx(diff.after_ns - diff.before_ns)
 
 
 def test_speedscope_events_open_and_close_in_order(overlapping: Trace, tmp_path: Path):
