@@ -1,14 +1,20 @@
 """Sums by group, with exact whole numbers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.signedinteger[Any]]
 _DENSE = 8
-"""A code whose range is at most so many times its length is counted in a table instead of sorted."""
+"""Numbers up to so many times their count are counted in a table instead of sorted."""
 _MOST_CODES = 2**62
+_NARROW = 2**31
+_BLOCK = 1 << 16
+"""Entries that are looked at together where all at once would fill fresh memory, which costs more than the sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +23,7 @@ class Groups:
 
     first: Int64
     """One entry of each group: its first."""
-    of: Int64
+    of: Integers
     """Group of every entry."""
 
     @property
@@ -29,28 +35,36 @@ class Groups:
         """Entries of each group."""
         return np.bincount(self.of, minlength=self.count)
 
-    def sums(self, values: npt.NDArray[np.signedinteger]) -> Int64:
+    # Narrow values are made wide first: added to wide ones they take thirty times as long.
+
+    def sums(self, values: Integers) -> Int64:
         """Sum of each group."""
         total = np.zeros(self.count, dtype=np.int64)
-        np.add.at(total, self.of, values)
+        np.add.at(total, self.of, values.astype(np.int64, copy=False))
         return total
 
-    def least(self, values: npt.NDArray[np.signedinteger]) -> Int64:
+    def least(self, values: Integers) -> Int64:
         """Smallest of each group."""
         low = np.full(self.count, np.iinfo(np.int64).max, dtype=np.int64)
-        np.minimum.at(low, self.of, values)
+        np.minimum.at(low, self.of, values.astype(np.int64, copy=False))
         return low
 
-    def most(self, values: npt.NDArray[np.signedinteger]) -> Int64:
+    def most(self, values: Integers) -> Int64:
         """Largest of each group."""
         high = np.full(self.count, np.iinfo(np.int64).min, dtype=np.int64)
-        np.maximum.at(high, self.of, values)
+        np.maximum.at(high, self.of, values.astype(np.int64, copy=False))
         return high
 
 
-def group_by(*columns: npt.NDArray[np.signedinteger]) -> Groups:
-    """Group entries that are equal in all columns."""
-    if not columns[0].size:
+def blocks(size: int) -> Iterator[slice]:
+    """Slices that together hold `size` entries."""
+    return (slice(first, min(first + _BLOCK, size)) for first in range(0, size, _BLOCK))
+
+
+def group_by(*columns: Integers) -> Groups:
+    """Group entries that are equal in all columns; groups are in the order of their numbers."""
+    size = columns[0].size
+    if not size:
         empty = np.empty(0, dtype=np.int64)
         return Groups(empty, empty)
     code, span = _numbered(columns[0])
@@ -58,41 +72,54 @@ def group_by(*columns: npt.NDArray[np.signedinteger]) -> Groups:
         part, own = _numbered(column)
         if own == 1:
             continue
-        if span * own >= _MOST_CODES:
-            (code, span), (part, own) = _dense(code), _dense(part)
+        if span * own > _most_counted(size):  # combinations that do not occur are most of them
+            (code, span), (part, own) = _dense(code, span), _dense(part, own)
+        if span * own >= _NARROW:
+            code = code.astype(np.int64, copy=False)
         code *= own
         code += part
         span *= own
-    if span > _DENSE * code.size + 1024:
-        low = int(code.min())
-        code -= low
-        span = int(code.max()) + 1
-    if span > _DENSE * code.size + 1024:
+    if span > _most_counted(size):
         _, first, of = np.unique(code, return_index=True, return_inverse=True)
         return Groups(first, of)
     first_seen = np.full(span, -1, dtype=np.int64)
-    first_seen[code[::-1]] = np.arange(code.size - 1, -1, -1)
-    used = np.flatnonzero(first_seen >= 0)
-    number = np.zeros(span, dtype=np.int64)
-    number[used] = np.arange(used.size)
-    return Groups(first_seen[used], number[code])
+    for block in reversed(list(blocks(size))):
+        first_seen[code[block][::-1]] = np.arange(block.stop - 1, block.start - 1, -1)
+    code, _ = _dense(code, span)
+    return Groups(first_seen[first_seen >= 0], code)
 
 
-def _numbered(column: npt.NDArray[np.signedinteger]) -> tuple[Int64, int]:
-    """A new array with the numbers of a column from 0 up, and how many there may be."""
+def _most_counted(size: int) -> int:
+    """Codes up to here are counted in a table instead of sorted."""
+    return _DENSE * size + 1024
+
+
+def _numbered(column: Integers) -> tuple[Integers, int]:
+    """A new array with the numbers of a column from 0 up, as narrow as it can be, and how many there may be."""
     low, high = int(column.min()), int(column.max())
-    if high - low >= _MOST_CODES:
-        return _dense(column)
-    return np.subtract(column, low, dtype=np.int64), high - low + 1
+    span = high - low + 1
+    if span >= _MOST_CODES:
+        return _dense(column, span)
+    number: Integers = np.empty(column.size, dtype=np.int32 if span < _NARROW else np.int64)
+    np.subtract(column, low, out=number, dtype=np.int64, casting="unsafe")
+    return number, span
 
 
-def _dense(column: npt.NDArray[np.signedinteger]) -> tuple[Int64, int]:
-    """The same without any number that does not occur, so that a product of two fits."""
-    numbers, of = np.unique(column, return_inverse=True)
-    return of.astype(np.int64), numbers.size
+def _dense(number: Integers, span: int) -> tuple[Integers, int]:
+    """The same without any number that does not occur, in the same order; changes the array where it can."""
+    if span > _most_counted(number.size):
+        numbers, of = np.unique(number, return_inverse=True)
+        return of, numbers.size
+    used = np.zeros(span, dtype=bool)
+    used[number] = True
+    dense = np.cumsum(used, dtype=number.dtype)
+    dense -= 1
+    for block in blocks(number.size):
+        number[block] = dense[number[block]]
+    return number, int(dense[-1]) + 1
 
 
-def heaviest(groups: Groups, kind: npt.NDArray[np.signedinteger], weight: Int64) -> npt.NDArray[np.signedinteger]:
+def heaviest(groups: Groups, kind: Integers, weight: Int64) -> Integers:
     """For each group the kind that has most weight in it."""
     if not groups.count:
         return kind[:0]

@@ -89,7 +89,8 @@ def _costs_of_work(trace: Trace, work: Work, costs: TraceCosts) -> dict[int, tup
     result: dict[int, tuple[int | None, int | None]] = {}
     for entry, operator in part_of.items():
         if chosen.get(operator) == entry:
-            n_bytes, flops = int(costs.bytes[operator]), int(costs.flops[operator])
+            number = int(costs.number[operator])
+            n_bytes, flops = int(costs.bytes[number]), int(costs.flops[number])
             result[entry] = (None if n_bytes < 0 else n_bytes, None if flops < 0 else flops)
         else:
             result[entry] = (0, 0)

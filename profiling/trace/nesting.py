@@ -1,14 +1,12 @@
 """Who lies inside whom on the CPU's threads: parents, self times, modules and optimizer scopes of operators."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.nested import NestedRows, Places, above, nearest, nest_rows
-from gptscope.profiling.trace.table import Bools, Int64, Trace
+from gptscope.profiling.trace.table import Bools, Int64, Trace, some_rows
 
 MODULE_PREFIX = "module: "
 """Ranges with such names are what the worker records around every module's forward pass."""
@@ -51,7 +49,7 @@ def nest(trace: Trace) -> Nesting:
     scopes = trace.annotations() | of_module
     is_op &= ~of_module
     rows = np.flatnonzero(is_op | scopes).astype(np.int32)
-    nested = nest_rows(*(_some(column, rows) for column in (trace.track, trace.start_ns, trace.duration_ns)))
+    nested = nest_rows(*(some_rows(column, rows) for column in (trace.track, trace.start_ns, trace.duration_ns)))
     order, up = rows[nested.order], nested.parent
     counts = is_op[order]
     op_up = above(counts, up)
@@ -72,11 +70,6 @@ def nest(trace: Trace) -> Nesting:
         _backward_modules(trace, order, parent, module)
     stands_for = _merge_same_names(trace, order, np.where(counts, op_up, -1), parent, self_ns)
     return Nesting(parent, self_ns, module, modules, in_optimizer, order, order[numbers > 0], stands_for)
-
-
-def _some(column: npt.NDArray[Any], rows: Places) -> npt.NDArray[Any]:
-    """Some rows of a column, without a copy where they are all of it."""
-    return column if rows.size == column.size else column[rows]
 
 
 def _self_times(trace: Trace, nested: NestedRows, order: Places, op_up: Places, is_op: Bools) -> Int64:

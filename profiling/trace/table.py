@@ -217,6 +217,11 @@ class Trace:
             return None
 
 
+def some_rows(column: npt.NDArray[Any], rows: Integers) -> npt.NDArray[Any]:
+    """A column at different rows in rising order; itself, not a copy, when they are all of them."""
+    return column if rows.size == column.size else column[rows]
+
+
 def _frozen(rows: Bools) -> Bools:
     rows.flags.writeable = False
     return rows

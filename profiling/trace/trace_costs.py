@@ -10,23 +10,27 @@ from gptscope.profiling.trace.nested import Places, above, nearest
 from gptscope.profiling.trace.nesting import Nesting
 from gptscope.profiling.trace.op_costs import WRAPPERS, has_model, operator_cost
 from gptscope.profiling.trace.op_inputs import Cost, Inputs, Tensor, parse_inputs
-from gptscope.profiling.trace.table import Bools, Int64, Integers, Trace
+from gptscope.profiling.trace.table import Int64, Trace
 
 _LOOK_AHEAD = 24
 """How many later operators may tell the type of a tensor list by using its result."""
+PART = 1
+"""Number of a cost that moves and computes nothing."""
 _LISTS = ("aten::cat", "aten::_fused_adam_", "aten::_fused_adamw_")
 
 
 @dataclass(frozen=True, slots=True)
 class TraceCosts:
-    """Costs by row of the trace."""
+    """Costs by row of the trace; equal calls share one."""
 
-    bytes: Int64
-    """-1: not modelled."""
-    flops: Int64
-    """-1: not modelled; also where only the bytes are known."""
-    counted_at: Integers
+    number: Places
+    """Of the cost of each row that counts: 0 for none. `PART` is that of what is counted at another row."""
+    counted_at: Places
     """The row whose cost stands for a row: itself, or the costed operator around it; -1 for none."""
+    bytes: Int64
+    """By number; -1: not modelled."""
+    flops: Int64
+    """By number; -1: not modelled; also where only the bytes are known."""
 
 
 class CallInputs:
@@ -47,56 +51,46 @@ class CallInputs:
 
 def trace_costs(trace: Trace, nesting: Nesting) -> TraceCosts:
     """Cost every modelled operator once: what runs inside it is part of it, a wrapper yields to what it wraps."""
-    size = len(trace)
-    n_bytes, flops = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
-    modelled = trace.named_so(has_model)
-    rows = nesting.order[modelled[nesting.order]]
-    costed = _cost_rows(trace, nesting, rows, n_bytes, flops)
+    modelled = np.zeros(len(trace), dtype=bool)
+    modelled[nesting.order] = trace.named_so(has_model)[nesting.order]
+    number, costs = _cost_rows(trace, nesting, np.flatnonzero(modelled).astype(np.int32))
+    costed = np.array([cost is not None for cost in costs], dtype=bool)[number]
     wrapping = trace.named_so(WRAPPERS.__contains__)
-    parent = nesting.parent
     inner = costed & ~wrapping
-    outermost = inner & (above(inner, parent) < 0)
+    around = above(inner, nesting.parent)
+    outermost = inner & (around < 0)
+    counted_at = nearest(outermost, around)
     # A wrapper counts where nothing around it, and nothing that counts inside it, does.
-    wrappers = np.flatnonzero(costed & wrapping & (nearest(outermost, parent) < 0))
-    counted = outermost.copy()
-    counted[_innermost_wrappers(wrappers, np.flatnonzero(outermost), parent)] = True
-    n_bytes[~counted], flops[~counted] = -1, -1
-    return TraceCosts(n_bytes, flops, nearest(counted, parent))
+    wrappers = costed & wrapping & (counted_at < 0)
+    if wrappers.any():
+        holder = above(wrappers, nesting.parent)
+        wrappers[holder[(holder >= 0) & (outermost | wrappers)]] = False
+        np.copyto(counted_at, nearest(wrappers, nesting.parent), where=counted_at < 0)
+    number[~(outermost | wrappers)] = 0
+    return TraceCosts(
+        number,
+        counted_at,
+        np.array([_known(cost.bytes) if cost else -1 for cost in costs], dtype=np.int64),
+        np.array([_known(cost.flops) if cost else -1 for cost in costs], dtype=np.int64),
+    )
 
 
-def _innermost_wrappers(wrappers: Int64, outermost: Int64, parent: Places) -> Int64:
-    """Wrappers with no costed operator inside, and of those that lie in each other the inner ones."""
-    holds = np.zeros(parent.size, dtype=bool)
-    for rows in (outermost, wrappers):
-        at = np.unique(parent[rows])
-        at = at[at >= 0]
-        while at.size:
-            at = at[~holds[at]]
-            holds[at] = True
-            at = np.unique(parent[at])
-            at = at[at >= 0]
-    return wrappers[~holds[wrappers]]
-
-
-def _cost_rows(trace: Trace, nesting: Nesting, rows: Integers, n_bytes: Int64, flops: Int64) -> Bools:
-    """Fill in the costs of modelled operators, one model call per different call; which rows have one."""
-    costed = np.zeros(len(trace), dtype=bool)
+def _cost_rows(trace: Trace, nesting: Nesting, rows: Places) -> tuple[Places, list[Cost | None]]:
+    """For all rows the number of their cost, and the costs: one model call per different call."""
+    number = np.zeros(len(trace), dtype=np.int32)
+    costs: list[Cost | None] = [None, Cost(0, 0)]
     if not rows.size:
-        return costed
+        return number, costs
     inputs = CallInputs(trace)
     list_types = _ListTypes(trace, nesting, inputs)
     groups = group_by(trace.name[rows], trace.shapes[rows], trace.types[rows], trace.values[rows])
-    costs: list[Cost | None] = []
     for place in groups.first.tolist():
         row = int(rows[place])
         name = trace.names[trace.name[row]]
         call = inputs.of(row, list_types.of(row) if name in _LISTS else None)
         costs.append(None if call is None else operator_cost(name, call, trace.parsed(int(trace.values[row]))))
-    some = np.array([c is not None for c in costs], dtype=bool)
-    of_bytes = np.array([_known(c.bytes) if c else -1 for c in costs], dtype=np.int64)
-    of_flops = np.array([_known(c.flops) if c else -1 for c in costs], dtype=np.int64)
-    n_bytes[rows], flops[rows], costed[rows] = of_bytes[groups.of], of_flops[groups.of], some[groups.of]
-    return costed
+    number[rows] = groups.of + np.int32(PART + 1)
+    return number, costs
 
 
 def _known(number: int | None) -> int:

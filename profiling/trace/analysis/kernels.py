@@ -9,6 +9,8 @@ from gptscope.profiling.trace.analysis.tensor_cores import uses_tensor_cores
 from gptscope.profiling.trace.categories import CATEGORIES
 from gptscope.profiling.trace.grouping import Groups, group_by, heaviest
 from gptscope.profiling.trace.names import collapse_layers, short_name
+from gptscope.profiling.trace.table import Bools, Int32, Int64
+from gptscope.profiling.trace.trace_costs import PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,22 @@ class CategorySums:
 def kernel_sums(linked: Linked) -> list[KernelSums]:
     """Rows by falling total time; their totals add up to all work."""
     trace, work = linked.trace, linked.entries
-    groups = group_by(trace.name[work.row], work.code)
-    total = groups.sums(work.own_ns)
+    operator, module = _at_owners(work, trace.name, -1), _at_owners(work, linked.nesting.module, 0)
+    cost, moved = _cost_numbers(linked, work), trace.moved_bytes[work.row]
+    # What is alike in everything is added up once; the tables are sums of these few.
+    alike = group_by(trace.name[work.row], work.code, operator, module, cost, (moved >= 0).astype(np.int8))
+    one, calls, own_ns = alike.first, alike.sizes(), alike.sums(work.own_ns)
+    groups = group_by(trace.name[work.row[one]], work.code[one])
+    operator, module = heaviest(groups, operator[one], own_ns), heaviest(groups, module[one], own_ns)
+    n_bytes, flops = linked.costs.bytes[cost[one]], linked.costs.flops[cost[one]]
+    counted = moved[one] >= 0  # by the device: copies and fills
+    all_bytes = np.where(counted, alike.sums(moved), n_bytes * calls)
+    bytes_sum, bytes_ns = _known_sums(groups, counted | (n_bytes >= 0), all_bytes, own_ns)
+    flops_sum, flops_ns = _known_sums(groups, flops >= 0, flops * calls, own_ns)
+    total = groups.sums(own_ns)
     all_ns = int(total.sum())
-    (n_bytes, bytes_ns), (flops, flops_ns) = _cost_sums(linked, work, groups)
-    owned = work.owner >= 0
-    operator = heaviest(groups, np.where(owned, trace.name[work.owner], -1), work.own_ns)
-    module = heaviest(groups, np.where(owned, linked.nesting.module[work.owner], 0), work.own_ns)
-    columns = (groups.first, groups.sizes(), total, groups.least(work.own_ns), groups.most(work.own_ns))
+    low, high = groups.least(alike.least(work.own_ns)), groups.most(alike.most(work.own_ns))
+    columns = (one[groups.first], groups.sums(calls), total, low, high)
     rows = []
     for number, (entry, calls, ns, low, high) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         name = trace.names[trace.name[work.row[entry]]]
@@ -88,9 +98,9 @@ def kernel_sums(linked: Linked) -> list[KernelSums]:
                 max_ns=high,
                 share=ns / all_ns if all_ns else 0.0,
                 tensor_cores=uses_tensor_cores(name) if linked.has_device else None,
-                bytes=n_bytes[number],
+                bytes=bytes_sum[number],
                 bytes_ns=bytes_ns[number],
-                flops=flops[number],
+                flops=flops_sum[number],
                 flops_ns=flops_ns[number],
                 operator=trace.names[operator[number]] if operator[number] >= 0 else "",
                 module=collapse_layers(linked.nesting.modules[module[number]]),
@@ -112,27 +122,32 @@ def category_sums(linked: Linked) -> list[CategorySums]:
     return sorted(rows, key=lambda r: (-r.total_ns, r.category))
 
 
-def _cost_sums(linked: Linked, work: WorkEntries, groups: Groups) -> list[tuple[list[int | None], list[int]]]:
-    """Bytes and FLOPs of each group with the time of the calls that they are known of.
+def _at_owners(work: WorkEntries, column: Int32, missing: int) -> Int32:
+    """A column at the owner of each entry."""
+    found = column[work.owner]
+    found[work.owner < 0] = missing
+    return found
+
+
+def _cost_numbers(linked: Linked, work: WorkEntries) -> Int32:
+    """Number of each entry's cost in `TraceCosts`.
 
     An operator's cost goes to its longest kernel; its other kernels count as known and move nothing.
     """
-    costs, trace = linked.costs, linked.trace
-    operator = np.where(work.owner >= 0, costs.counted_at[work.owner], -1)
-    chosen = np.zeros(work.row.size, dtype=bool)
-    candidates = np.flatnonzero(operator >= 0)
-    if not linked.has_device:
-        chosen[candidates[work.row[candidates] == operator[candidates]]] = True
-    elif candidates.size:
+    costs = linked.costs
+    operator = _at_owners(work, costs.counted_at, -1)
+    if linked.has_device:
+        candidates = np.flatnonzero(operator >= 0)
         order = candidates[np.lexsort((work.own_ns[candidates], operator[candidates]))]
-        chosen[order[np.append(operator[order][1:] != operator[order][:-1], [True])]] = True
-    copied = trace.moved_bytes[work.row]
-    sums: list[tuple[list[int | None], list[int]]] = []
-    for of_row, counted in ((costs.bytes, copied), (costs.flops, None)):
-        value = np.where(operator >= 0, np.where(chosen, of_row[operator], 0), -1)
-        if counted is not None:
-            value = np.where(counted >= 0, counted, value)
-        known = value >= 0
-        total, time = groups.sums(np.maximum(value, 0)), groups.sums(np.where(known, work.own_ns, 0))
-        sums.append(([int(t) if t else None for t in total.tolist()], time.tolist()))
-    return sums
+        chosen = order[np.append(operator[order][1:] != operator[order][:-1], [True])] if order.size else order
+    else:
+        chosen = np.flatnonzero(operator == work.row)
+    number = np.where(operator >= 0, np.int32(PART), np.int32(0))
+    number[chosen] = costs.number[operator[chosen]]
+    return number
+
+
+def _known_sums(groups: Groups, known: Bools, value: Int64, ns: Int64) -> tuple[list[int | None], list[int]]:
+    """Sum of each group's known values, and their time."""
+    total = groups.sums(np.where(known, value, 0)).tolist()
+    return [one or None for one in total], groups.sums(np.where(known, ns, 0)).tolist()

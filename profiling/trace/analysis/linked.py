@@ -11,10 +11,11 @@ from gptscope.profiling.trace.categories import CATEGORIES, category_by_name, ca
 from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.matching import match_launches
+from gptscope.profiling.trace.nested import depths
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
-from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Integers, Trace
+from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Integers, Trace, some_rows
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
 from gptscope.profiling.trace.work import owners
 
@@ -69,6 +70,8 @@ class Linked:
     @cached_property
     def _all_work(self) -> tuple[Int64, Int64, Int64]:
         rows = np.flatnonzero(self.trace.gpu_work())
+        if not rows.size:
+            return rows, rows, rows
         launched = match_launches(self.trace, rows)
         return rows, launched.launch, owners(self.trace, self.nesting, rows, launched)
 
@@ -224,47 +227,48 @@ def _work_code(name: str, by_owner: int, module: str, *, is_collective: bool, is
 def _operator_codes(trace: Trace, nesting: Nesting, inputs: CallInputs) -> Codes:
     """Decide level by level, outer operators first; equal situations are decided once."""
     codes = np.full(len(trace), OTHER, dtype=np.int8)
-    rows = np.flatnonzero(trace.operators())
-    casts = _casts(trace, inputs)
-    generated = trace.named_like(GENERATED_PREFIX)
-    parent = nesting.parent
-    level = rows[parent[rows] < 0]
-    order = np.argsort(parent[rows], kind="stable")
-    by_parent, children = parent[rows][order], rows[order]
-    for _ in range(_MOST_LEVELS):
-        if not level.size:
-            break
+    rows = np.flatnonzero(trace.operators()).astype(np.int32)
+    if not rows.size:
+        return codes
+    casts, parent = _casts(trace, inputs), nesting.parent
+    columns = (trace.name, nesting.module, nesting.in_optimizer.astype(np.int8), casts.astype(np.int8))
+    alike = group_by(*(some_rows(column, rows) for column in columns))
+    decided = np.full((alike.count, len(CATEGORIES) + 1), -1, dtype=np.int8)
+    depth = some_rows(depths(parent), rows)
+    deepest = min(int(depth.max()), _MOST_LEVELS)
+    by_depth = np.argsort(np.minimum(depth, deepest).astype(np.int16), kind="stable").astype(np.int32)
+    bounds = np.cumsum(np.bincount(depth, minlength=deepest + 1)).tolist()
+    for first, last in zip([0, *bounds], bounds[:_MOST_LEVELS], strict=False):
+        places = by_depth[first:last]
+        level = rows[places]
         outer = np.where(parent[level] >= 0, codes[parent[level]], -1)
-        module, optimizing = nesting.module[level], nesting.in_optimizer[level].astype(np.int8)
-        groups = group_by(trace.name[level], outer, module, optimizing, casts[level].astype(np.int8))
-        decided = np.zeros(groups.count, dtype=np.int8)
-        for number, entry in enumerate(groups.first.tolist()):
-            row = level[entry]
-            decided[number] = _NUMBER[
-                "elementwise"  # fused pointwise loops and reductions
-                if generated[row]
-                else category_of(
-                    trace.names[trace.name[row]],
-                    owner=CATEGORIES[outer[entry]] if outer[entry] >= 0 else None,
-                    module=nesting.modules[module[entry]],
-                    in_optimizer=bool(optimizing[entry]),
-                    casts=bool(casts[row]),
-                )
-            ]
-        codes[level] = decided[groups.of]
-        level = _children(np.sort(level), by_parent, children)
+        kind = alike.of[places]
+        for one, around in np.argwhere(_occurs(kind, outer + 1, decided.shape) & (decided < 0)).tolist():
+            decided[one, around] = _operator_code(trace, nesting, casts, int(rows[alike.first[one]]), around - 1)
+        codes[level] = decided[kind, outer + 1]
     return codes
 
 
-def _children(level: Int64, by_parent: Integers, children: Int64) -> Int64:
-    """The rows whose parents are in `level`."""
-    first, last = np.searchsorted(by_parent, level), np.searchsorted(by_parent, level, side="right")
-    counts = last - first
-    if not counts.any():
-        return level[:0]
-    starts = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    found: Int64 = children[starts + np.arange(int(counts.sum()))]
+def _occurs(first: Integers, second: Integers, shape: tuple[int, ...]) -> Bools:
+    """Which pairs of numbers there are."""
+    found = np.zeros(shape, dtype=bool)
+    found[first, second] = True
     return found
+
+
+def _operator_code(trace: Trace, nesting: Nesting, casts: Bools, row: int, owner: int) -> int:
+    """Category of one operator inside one of a category, -1 for none."""
+    if trace.name_of(row).startswith(GENERATED_PREFIX):
+        return _NUMBER["elementwise"]  # fused pointwise loops and reductions
+    return _NUMBER[
+        category_of(
+            trace.name_of(row),
+            owner=CATEGORIES[owner] if owner >= 0 else None,
+            module=nesting.modules[nesting.module[row]],
+            in_optimizer=bool(nesting.in_optimizer[row]),
+            casts=bool(casts[row]),
+        )
+    ]
 
 
 def _casts(trace: Trace, inputs: CallInputs) -> Bools:

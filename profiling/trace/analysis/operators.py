@@ -10,6 +10,7 @@ from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.kernels import shapes_text
 from gptscope.profiling.trace.names import collapse_layers, short_name
 from gptscope.profiling.trace.nesting import inside_itself
+from gptscope.profiling.trace.table import some_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +37,26 @@ def operator_sums(linked: Linked, *, by_shape: bool = False) -> list[OperatorSum
     """Rows by falling own time, on the device where there is one; own times add up to all that operators took."""
     trace, nesting = linked.trace, linked.nesting
     rows = linked.operators[nesting.stands_for[linked.operators] == linked.operators]  # others count for their caller
-    groups = group_by(trace.name[rows], trace.shapes[rows]) if by_shape else group_by(trace.name[rows])
-    outermost = ~inside_itself(trace, nesting)[rows]
-    host_self, device_self = nesting.self_ns[rows], linked.device_self_ns[rows]
+    kept = (trace.name, trace.shapes) if by_shape else (trace.name,)
+    nested = inside_itself(trace, nesting).astype(np.int8)
+    # What is alike in everything is added up once; the table is sums of these few.
+    alike = group_by(*(some_rows(c, rows) for c in (*kept, linked.operator_codes, nesting.module, nested)))
+    one = rows[alike.first]
+    groups, outermost = group_by(*(column[one] for column in kept)), nested[one] == 0
+    host_self, host_total, device_self, device_total = (
+        alike.sums(some_rows(column, rows))
+        for column in (nesting.self_ns, trace.duration_ns, linked.device_self_ns, linked.device_total_ns)
+    )
     weight = host_self + device_self
-    code = heaviest(groups, linked.operator_codes[rows], weight)
-    module = heaviest(groups, nesting.module[rows], weight)
+    code = heaviest(groups, linked.operator_codes[one], weight)
+    module = heaviest(groups, nesting.module[one], weight)
     columns = (
-        groups.first,
-        groups.sizes(),
+        groups.least(alike.first),
+        groups.sums(alike.sizes()),
         groups.sums(host_self),
-        groups.sums(np.where(outermost, trace.duration_ns[rows], 0)),
+        groups.sums(np.where(outermost, host_total, 0)),
         groups.sums(device_self),
-        groups.sums(np.where(outermost, linked.device_total_ns[rows], 0)),
+        groups.sums(np.where(outermost, device_total, 0)),
     )
     table = []
     for number, (entry, calls, own, total, on_device, device_total) in enumerate(

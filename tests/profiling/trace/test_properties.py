@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.intervals import Cover, merged
 from gptscope.profiling.trace.lanes import free_lanes
-from gptscope.profiling.trace.nested import above, nearest, nest_rows
+from gptscope.profiling.trace.nested import above, depths, nearest, nest_rows
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
 from gptscope.profiling.trace.times import MISSING_NS, decimal_ns
 
@@ -113,6 +113,22 @@ def test_the_nearest_stop_is_found_along_the_parents(nodes: list[tuple[int, bool
 
     assert nearest(stops, parent).tolist() == [climb(i) for i in range(len(nodes))]
     assert above(stops, parent).tolist() == [climb(int(parent[i])) for i in range(len(nodes))]
+    depth: list[int] = []
+    for up in parent.tolist():
+        depth.append(depth[up] + 1 if up >= 0 else 0)
+    assert depths(parent).tolist() == depth
+
+
+def test_rows_nested_beyond_all_measure_are_placed_all_the_same():
+    deep = 3000
+    start = np.append(np.arange(deep), 2 * deep)
+    end = np.append(4 * deep - np.arange(deep), 2 * deep + 1)
+    end[1:deep] -= 3 * deep  # all but the first have ended when the last one begins
+    nested = nest_rows(np.zeros(deep + 1, dtype=np.int32), start, end - start)
+    assert nested.order.tolist() == list(range(deep + 1))
+    assert nested.parent.tolist() == [*range(-1, deep - 1), 0]
+    assert nested.depth.tolist() == [*range(deep), 1]
+    assert not nested.crossing
 
 
 @settings(deadline=None)
@@ -159,6 +175,14 @@ def test_groups_add_up(entries: list[tuple[int, int, int]]):
     for a, b, v in entries:
         by_hand.setdefault((a, b), []).append(v)
     keys = [(int(first[i]), int(second[i])) for i in groups.first]
+    assert keys == sorted(by_hand)
+    assert all(
+        keys.index(key) == of
+        for key, of in zip(zip(first.tolist(), second.tolist(), strict=True), groups.of, strict=True)
+    )
+    assert all(
+        entries.index(next(e for e in entries if e[:2] == key)) == i for key, i in zip(keys, groups.first, strict=True)
+    )
     assert {k: int(s) for k, s in zip(keys, groups.sums(value), strict=True)} == {k: sum(v) for k, v in by_hand.items()}
     assert {k: int(n) for k, n in zip(keys, groups.sizes(), strict=True)} == {k: len(v) for k, v in by_hand.items()}
     if entries:
@@ -166,6 +190,15 @@ def test_groups_add_up(entries: list[tuple[int, int, int]]):
             k: max(v) for k, v in by_hand.items()
         }
         assert heaviest(groups, first, value).tolist() == [k[0] for k in keys]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from([0, 1, -9, 120])] * 5), min_size=1, max_size=40))
+def test_many_narrow_columns_group_like_one(entries: list[tuple[int, ...]]):
+    columns = [np.array(column, dtype=np.int8) for column in zip(*entries, strict=True)]
+    groups = group_by(*columns)
+    assert [entries[i] for i in groups.first] == sorted(set(entries))
+    assert [sorted(set(entries))[number] for number in groups.of] == entries
 
 
 @settings(deadline=None)
