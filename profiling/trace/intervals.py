@@ -1,19 +1,17 @@
 """Sums over intervals of time, in exact nanoseconds."""
 
+from typing import Self
+
 import numpy as np
 
-from gptscope.profiling.trace.table import Int64, Trace
+from gptscope.profiling.trace.grouping import blocks, group_by
+from gptscope.profiling.trace.table import Bools, Int64, Integers, Trace
 
 
 def union_ns(start_ns: Int64, end_ns: Int64) -> int:
     """Length of the union of intervals, so that overlaps count once. Intervals that end before they start are empty."""
-    if start_ns.size == 0:
-        return 0
-    order = np.argsort(start_ns, kind="stable")
-    start, end = start_ns[order], np.maximum(end_ns[order], start_ns[order])
-    reached = np.maximum.accumulate(end)
-    uncovered_from = np.concatenate((start[:1], np.maximum(start[1:], reached[:-1])))
-    return int(np.maximum(end - uncovered_from, 0).sum())
+    start, end = merged(start_ns, end_ns)
+    return int((end - start).sum())
 
 
 def merged(start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
@@ -22,12 +20,24 @@ def merged(start_ns: Int64, end_ns: Int64) -> tuple[Int64, Int64]:
     start, end = (start_ns, end_ns) if long.all() else (start_ns[long], end_ns[long])
     if not start.size:
         return start, end
-    if not (start[1:] >= start[:-1]).all():
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-    reached = np.maximum.accumulate(end)
-    first = np.flatnonzero(np.concatenate(([True], start[1:] > reached[:-1])))
-    return start[first], reached[np.append(first[1:] - 1, start.size - 1)]
+    # Nothing is open where as many have ended as have begun: it does not matter which end belongs to which beginning.
+    start, end = _sorted(start), _sorted(end)
+    after = np.flatnonzero(start[1:] > end[:-1])  # the last end before each gap
+    if after.size == start.size - 1:
+        return start, end
+    return np.append(start[:1], start[after + 1]), np.append(end[after], end[-1:])
+
+
+def _sorted(time_ns: Int64) -> Int64:
+    """In order; itself, not a copy, when it is."""
+    return time_ns if (time_ns[1:] >= time_ns[:-1]).all() else np.sort(time_ns)
+
+
+def time_order(start_ns: Int64) -> Int64 | slice:
+    """What puts columns into the order of time; a slice, which copies nothing, when they are in it."""
+    if (start_ns[1:] >= start_ns[:-1]).all():
+        return slice(None)
+    return np.argsort(start_ns, kind="stable")
 
 
 class Cover:
@@ -35,7 +45,22 @@ class Cover:
 
     def __init__(self, start_ns: Int64, end_ns: Int64) -> None:
         self.start_ns, self.end_ns = merged(start_ns, end_ns)
-        self._before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.end_ns - self.start_ns)))
+        self._before = np.zeros(self.start_ns.size + 1, dtype=np.int64)
+        np.cumsum(self.end_ns - self.start_ns, out=self._before[1:])
+
+    @classmethod
+    def of_rows(cls, trace: Trace, rows: Integers, beside: "Cover | None" = None) -> Self:
+        """Union of the time of some rows, and of another union."""
+        parts = [] if beside is None else [(beside.start_ns, beside.end_ns)]
+        # Most overlaps lie close together, so that blocks shrink before they are put together.
+        parts += [merged(trace.start_ns[rows[block]], trace.ends(rows[block])) for block in blocks(rows.size)]
+        if not parts:
+            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        start, end = (np.concatenate(times) for times in zip(*parts, strict=True))
+        del parts
+        start.sort()
+        end.sort()
+        return cls(start, end)
 
     @property
     def total_ns(self) -> int:
@@ -44,13 +69,16 @@ class Cover:
 
     def until(self, time_ns: Int64) -> Int64:
         """How much it covers before each moment."""
-        index = np.searchsorted(self.start_ns, time_ns, side="right")
-        whole = self._before[np.maximum(index - 1, 0)]
         if not self.start_ns.size:
             return np.zeros(time_ns.size, dtype=np.int64)
-        last = np.maximum(index - 1, 0)
-        inside = np.minimum(time_ns, self.end_ns[last]) - self.start_ns[last]
-        return np.where(index > 0, whole + inside, 0)
+        last = np.searchsorted(self.start_ns, time_ns, side="right") - 1
+        begun = last >= 0
+        np.maximum(last, 0, out=last)
+        covered = np.minimum(time_ns, self.end_ns[last])
+        covered -= self.start_ns[last]
+        covered += self._before[last]
+        covered *= begun
+        return covered
 
     def within(self, start_ns: Int64, end_ns: Int64) -> Int64:
         """How much of each interval it covers."""
@@ -66,7 +94,15 @@ def busy_ns_per_device(trace: Trace) -> dict[int, int]:
 
 def overlaps_on_streams(trace: Trace) -> int:
     """How many device events begin before an earlier one of the same stream has ended (programmatic launches do)."""
-    work = np.flatnonzero(trace.gpu_work())
-    order = work[np.lexsort((trace.start_ns[work], trace.stream[work], trace.device[work]))]
-    same = (trace.stream[order][1:] == trace.stream[order][:-1]) & (trace.device[order][1:] == trace.device[order][:-1])
-    return int((same & (trace.start_ns[order][1:] < trace.ends(order)[:-1])).sum())
+    rows, same = by_stream(trace, np.flatnonzero(trace.gpu_work()))
+    return int((same & (trace.start_ns[rows][1:] < trace.ends(rows)[:-1])).sum())
+
+
+def by_stream(trace: Trace, work: Int64) -> tuple[Int64, Bools]:
+    """Device work stream by stream in the order of time, and for all but the last whether the next is of its stream."""
+    start, stream = trace.start_ns[work], group_by(trace.device[work], trace.stream[work]).of
+    in_order = (stream[1:] > stream[:-1]) | ((stream[1:] == stream[:-1]) & (start[1:] >= start[:-1]))
+    if not in_order.all():
+        order = np.lexsort((start, stream))
+        work, stream = work[order], stream[order]
+    return work, stream[1:] == stream[:-1]

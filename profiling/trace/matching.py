@@ -13,6 +13,8 @@ import numpy.typing as npt
 from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.table import Int64, Integers, Trace
 
+_DENSE = 8
+"""Ids up to so many times their count are looked up in a table instead of sorted."""
 _CLEAR = 0.8
 """Share of the ids that must speak for the same process."""
 
@@ -72,6 +74,14 @@ def look_up(keys: Integers, rows: Int64, wanted: Integers) -> Int64:
     """For every wanted key the row that has it (the last one of several), -1 for none and for key 0."""
     if not keys.size:
         return np.full(wanted.size, -1, dtype=np.int64)
+    low, high = int(keys.min()), int(keys.max())
+    if high - low < _DENSE * (keys.size + wanted.size):
+        row_of = np.full(high - low + 1, -1, dtype=np.int64)
+        row_of[np.subtract(keys, low, dtype=np.int64)] = rows
+        place = np.subtract(wanted, low, dtype=np.int64)
+        found: Int64 = row_of[np.clip(place, 0, high - low)]
+        found[(place < 0) | (place > high - low) | (wanted == 0)] = -1
+        return found
     order = np.argsort(keys, kind="stable")
     in_order = keys[order]
     position = np.searchsorted(in_order, wanted, side="right") - 1

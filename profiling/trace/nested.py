@@ -73,7 +73,7 @@ def _crossing(ends: Int64, parent: Places) -> Bools:
 def depths(parent: Places) -> Places:
     """How many positions lie above each along `parent`."""
     up, depth = parent.copy(), (parent >= 0).astype(np.int32)
-    inner = np.flatnonzero(depth)
+    inner = np.flatnonzero(depth).astype(np.int32)
     while inner.size:  # every round doubles how far each one has climbed
         outer = up[inner]
         depth[inner] += depth[outer]
@@ -95,7 +95,7 @@ def above(stops: Bools, parent: Places) -> Places:
     if not stops.any():
         return np.full(parent.size, -1, dtype=np.int32)
     found, passed = parent.astype(np.int32), ~stops
-    climbing = np.flatnonzero(passed[found] & (found >= 0))
+    climbing = np.flatnonzero(passed[found] & (found >= 0)).astype(np.int32)
     while climbing.size:  # every round doubles how far each one has climbed
         outer = found[found[climbing]]
         found[climbing] = outer
@@ -106,10 +106,10 @@ def above(stops: Bools, parent: Places) -> Places:
 def _keys(track: npt.NDArray[np.signedinteger], start_ns: Int64, duration_ns: Int64) -> tuple[Int64, Int64]:
     """Beginnings and ends of all tracks on one axis, one track after another."""
     end_ns = start_ns + duration_ns
+    if track.min() == track.max():
+        return start_ns, end_ns
     used = np.bincount(track) > 0
     tracks = int(used.sum())
-    if tracks == 1:
-        return start_ns, end_ns
     number = (np.cumsum(used) - 1)[track]
     first = int(start_ns.min())
     span = int(end_ns.max()) - first + 1
@@ -145,9 +145,10 @@ def _parents(begins: Int64, ends: Int64) -> Places | None:
     Where the row before has ended, so have all that lie between it and the row that it leads to.
     """
     parent = np.full(begins.size, -1, dtype=np.int32)
-    inner = np.flatnonzero(begins[1:] < np.maximum.accumulate(ends)[:-1]) + 1  # around the others all have ended
-    parent[inner] = inner - 1
-    ended = inner[ends[inner - 1] <= begins[inner]]
+    inside = begins[1:] < np.maximum.accumulate(ends)[:-1]  # around the others all have ended
+    np.copyto(parent[1:], np.arange(begins.size - 1, dtype=np.int32), where=inside)
+    ended = np.flatnonzero(inside & (ends[:-1] <= begins[1:])).astype(np.int32)
+    ended += 1
     left = _MOST_LOOKS * (begins.size + _ROUND)
     while ended.size:
         left -= ended.size + _ROUND

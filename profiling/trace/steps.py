@@ -53,10 +53,10 @@ def step_windows(trace: Trace) -> StepWindows:
     marks = step_marks(trace)
     if marks.size:
         order = np.argsort(trace.start_ns[marks], kind="stable")
-        return StepWindows(trace.start_ns[marks][order], trace.end_ns[marks][order], marked=True)
+        return StepWindows(trace.start_ns[marks][order], trace.ends(marks)[order], marked=True)
     work = trace.gpu_work() | trace.operators() | trace.launches()
     if not work.any():
         return StepWindows(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), marked=False)
+    first, last = trace.span_of(work)
     # One more than the last end: a window does not hold its own end, but an event of no length may lie there.
-    last = int(trace.end_ns[work].max()) + 1
-    return StepWindows(trace.start_ns[work].min(keepdims=True), np.array([last], dtype=np.int64), marked=False)
+    return StepWindows(np.array([first], dtype=np.int64), np.array([last + 1], dtype=np.int64), marked=False)

@@ -117,6 +117,12 @@ class Trace:
             return (0, 0)
         return int(self.start_ns.min()), int((self.start_ns + self.duration_ns).max())
 
+    def span_of(self, rows: Bools) -> tuple[int, int]:
+        """First beginning and last end of some rows, of which there is at least one."""
+        if rows.all():
+            return self.span_ns
+        return int(self.start_ns[rows].min()), int(self.ends(rows).max())
+
     @property
     def rank(self) -> int:
         """Of a distributed run; 0 when the file names none."""

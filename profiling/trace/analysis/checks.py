@@ -5,7 +5,7 @@ import numpy as np
 from gptscope.profiling.trace.analysis.launches import LaunchSums, launch_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.health import HealthKind, HealthNote
-from gptscope.profiling.trace.intervals import overlaps_on_streams
+from gptscope.profiling.trace.intervals import by_stream, overlaps_on_streams
 from gptscope.profiling.trace.steps import step_marks
 from gptscope.profiling.trace.table import STEP_PREFIX, Int64
 
@@ -87,9 +87,7 @@ def _suspicious(linked: Linked, launches: LaunchSums) -> list[HealthNote]:
 def suspect_times(linked: Linked) -> tuple[Int64, Int64]:
     """Durations of kernels that end far past the beginning of the next one of their stream: recorded, and cut there."""
     trace, work = linked.trace, linked.work
-    order = work[np.lexsort((trace.start_ns[work], trace.stream[work], trace.device[work]))]
-    stream, device, start = trace.stream[order], trace.device[order], trace.start_ns[order]
-    same = (stream[1:] == stream[:-1]) & (device[1:] == device[:-1])
-    distance, duration = np.diff(start), trace.duration_ns[order][:-1]
+    rows, same = by_stream(trace, work)
+    distance, duration = np.diff(trace.start_ns[rows]), trace.duration_ns[rows][:-1]
     long = same & (duration > _LONG * np.maximum(distance, 1)) & (duration > _LEAST_NS)
     return duration[long], distance[long]

@@ -42,7 +42,7 @@ def collective_sums(linked: Linked) -> list[CollectiveSums]:
     for device in linked.devices:
         here = trace.device[talking] == device
         rows = computing[trace.device[computing] == device]
-        cover = Cover(trace.start_ns[rows], trace.ends(rows))
+        cover = Cover.of_rows(trace, rows)
         start, end = trace.start_ns[talking[here]], trace.ends(talking[here])
         exposed[here] = end - start - cover.within(start, end)
     collective = trace.collective[talking]

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.steps import data_loading_rows
-from gptscope.profiling.trace.intervals import Cover
+from gptscope.profiling.trace.intervals import Cover, time_order
 from gptscope.profiling.trace.table import Bools, Int64
 
 LAUNCH_BOUND = "launch-bound"
@@ -25,6 +26,7 @@ CAUSES: dict[str, str] = {
     UNKNOWN: "the launch of the next kernel was not recorded",
 }
 """Cause -> what it means."""
+_CODES = {cause: code for code, cause in enumerate(CAUSES)}
 _SYNC_WORDS = ("Synchronize", "StreamWait", "EventQuery", "synchronize")
 _MOST = 0.5
 """Share of a gap that data loading must cover to be its cause."""
@@ -39,7 +41,14 @@ class GapTable:
     duration_ns: Int64
     next_row: Int64
     """The work that ended it."""
-    cause: list[str]
+    code: npt.NDArray[np.int8]
+    """Position of its cause in `CAUSES`."""
+
+    @property
+    def cause(self) -> list[str]:
+        """Why each one was."""
+        names = list(CAUSES)
+        return [names[code] for code in self.code.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +80,34 @@ def synchronising(linked: Linked) -> Bools:
 
 def idle_gaps(linked: Linked) -> GapTable:
     """Find all gaps and why they were."""
-    trace = linked.trace
-    parts: list[tuple[Int64, Int64, Int64, Int64, Int64]] = []
-    for device in linked.devices:
-        here = np.flatnonzero(trace.device[linked.work] == device)
-        rows = linked.work[here]
-        order = np.argsort(trace.start_ns[rows], kind="stable")
-        start = trace.start_ns[rows][order]
-        reached = np.maximum.accumulate(trace.ends(rows)[order])
-        after = np.flatnonzero(start[1:] > reached[:-1]) + 1
-        first = order[after]
-        launch = linked.launch[here][first]
-        parts.append((np.full(after.size, device), reached[after - 1], start[after], rows[first], launch))
-    if not parts:
+    if not linked.devices:
         none = np.empty(0, dtype=np.int64)
-        return GapTable(none, none, none, none, [])
+        return GapTable(none, none, none, none, none.astype(np.int8))
+    parts = [_gaps_of(linked, device) for device in linked.devices]
     device_of, begin, stop, next_row, launch = (np.concatenate(column) for column in zip(*parts, strict=True))
+    del parts
     return GapTable(device_of, begin, stop - begin, next_row, _causes(linked, begin, stop, launch))
+
+
+def _gaps_of(linked: Linked, device: int) -> tuple[Int64, ...]:
+    """Device, beginning, end, next work and its launch of each gap of a device."""
+    trace = linked.trace
+    here = np.flatnonzero(trace.device[linked.work] == device)
+    here = here[time_order(trace.start_ns[linked.work[here]])]
+    rows = linked.work[here]
+    start, reached = trace.start_ns[rows], np.maximum.accumulate(trace.ends(rows))
+    after = np.flatnonzero(start[1:] > reached[:-1]) + 1
+    return np.full(after.size, device), reached[after - 1], start[after], rows[after], linked.launch[here[after]]
 
 
 def gap_sums(linked: Linked) -> list[GapSums]:
     """Rows by device and falling time; they add up to the device's idle time between its first and last work."""
     gaps = idle_gaps(linked)
-    causes = np.array(gaps.cause, dtype=object)
     table = []
-    for device in np.unique(gaps.device).tolist():
-        for cause, meaning in CAUSES.items():
-            places = np.flatnonzero((gaps.device == device) & (causes == cause))
+    for device in linked.devices:
+        of_device = gaps.device == device
+        for code, (cause, meaning) in enumerate(CAUSES.items()):
+            places = np.flatnonzero(of_device & (gaps.code == code))
             if places.size:
                 lengths = gaps.duration_ns[places]
                 median = float(np.median(lengths))
@@ -114,31 +124,31 @@ def _typical(lengths: Int64) -> int:
     return int(falling[np.searchsorted(reached * 2, reached[-1])])
 
 
-def _causes(linked: Linked, begin: Int64, stop: Int64, launch: Int64) -> list[str]:
+def _causes(linked: Linked, begin: Int64, stop: Int64, launch: Int64) -> npt.NDArray[np.int8]:
     trace = linked.trace
-    length = np.maximum(stop - begin, 1)
-    known = launch >= 0
-    at = np.maximum(launch, 0)
-    launched = np.where(known, trace.start_ns[at], stop)
-    late = known & (trace.ends(at) > begin)
+    code = np.full(begin.size, _CODES[DEVICE], dtype=np.int8)
+    code[launch < 0] = _CODES[UNKNOWN]
+    late = np.flatnonzero((launch >= 0) & (trace.ends(launch) > begin))
     # What the host did between the device's last work and the launch of the next.
+    begin, stop, launched = begin[late], stop[late], trace.start_ns[launch[late]]
     until = np.clip(launched, begin, stop)
     window = np.maximum(until - begin, 1)
-    sync_rows = np.flatnonzero(synchronising(linked) & ~trace.unfinished)
-    sync = Cover(trace.start_ns[sync_rows], trace.ends(sync_rows))
-    loading_rows = data_loading_rows(linked)
-    loading = Cover(trace.start_ns[loading_rows], trace.ends(loading_rows))
-    host_rows = np.flatnonzero((trace.operators() | trace.launches()) & ~trace.unfinished)
-    host = Cover(trace.start_ns[host_rows], trace.ends(host_rows))
+    sync = _cover(linked, synchronising(linked) & ~trace.unfinished)
+    host = _cover(linked, (trace.operators() | trace.launches()) & ~trace.unfinished)
+    loading = Cover.of_rows(trace, data_loading_rows(linked))
     # A wait that ends shortly after the device did: everything after it is its consequence.
     waited = _inside(sync, begin) | (sync.within(begin, until) > _MOST * window)
     loaded = loading.within(begin, until) > _MOST * window
-    working = host.within(begin, stop) > 0.1 * length
-    conditions = [~known, ~late, loaded, waited, working]
-    names = [UNKNOWN, DEVICE, DATA_LOADING, SYNCHRONISATION, LAUNCH_BOUND]
-    chosen = np.select(conditions, [np.full(begin.size, i) for i in range(len(names))], default=len(names))
-    names.append(HOST_WAIT)
-    return [names[i] for i in chosen.tolist()]
+    working = host.within(begin, stop) > 0.1 * np.maximum(stop - begin, 1)
+    of_late = np.full(late.size, _CODES[HOST_WAIT], dtype=np.int8)
+    for cause, found in ((LAUNCH_BOUND, working), (SYNCHRONISATION, waited), (DATA_LOADING, loaded)):
+        of_late[found] = _CODES[cause]  # the last one found counts
+    code[late] = of_late
+    return code
+
+
+def _cover(linked: Linked, chosen: Bools) -> Cover:
+    return Cover.of_rows(linked.trace, np.flatnonzero(chosen))
 
 
 def _inside(cover: Cover, time_ns: Int64) -> Bools:

@@ -67,8 +67,8 @@ class CategorySums:
 def kernel_sums(linked: Linked) -> list[KernelSums]:
     """Rows by falling total time; their totals add up to all work."""
     trace, work = linked.trace, linked.entries
-    operator, module = _at_owners(work, trace.name, -1), _at_owners(work, linked.nesting.module, 0)
     cost, moved = _cost_numbers(linked, work), trace.moved_bytes[work.row]
+    operator, module = _at_owners(work, trace.name, -1), _at_owners(work, linked.nesting.module, 0)
     # What is alike in everything is added up once; the tables are sums of these few.
     alike = group_by(trace.name[work.row], work.code, operator, module, cost, (moved >= 0).astype(np.int8))
     one, calls, own_ns = alike.first, alike.sizes(), alike.sums(work.own_ns)
@@ -76,7 +76,7 @@ def kernel_sums(linked: Linked) -> list[KernelSums]:
     operator, module = heaviest(groups, operator[one], own_ns), heaviest(groups, module[one], own_ns)
     n_bytes, flops = linked.costs.bytes[cost[one]], linked.costs.flops[cost[one]]
     counted = moved[one] >= 0  # by the device: copies and fills
-    all_bytes = np.where(counted, alike.sums(moved), n_bytes * calls)
+    all_bytes = np.where(counted, alike.sums(moved), n_bytes * calls) if counted.any() else n_bytes * calls
     bytes_sum, bytes_ns = _known_sums(groups, counted | (n_bytes >= 0), all_bytes, own_ns)
     flops_sum, flops_ns = _known_sums(groups, flops >= 0, flops * calls, own_ns)
     total = groups.sums(own_ns)

@@ -73,10 +73,10 @@ class LaunchCalls:
 def launch_delays(linked: Linked) -> tuple[Int64, Int64]:
     """Places in `work` that have a launch, and how long each began after it. One launch of a graph counts its first."""
     placed = np.flatnonzero(linked.launch >= 0)
-    if placed.size:
-        start = linked.trace.start_ns[linked.work[placed]]
-        order = np.lexsort((start, linked.launch[placed]))
-        launch = linked.launch[placed][order]
+    launch = linked.launch[placed]
+    if (launch[1:] <= launch[:-1]).any():  # not one after the other, each for one piece of work
+        order = np.lexsort((linked.trace.start_ns[linked.work[placed]], launch))
+        launch = launch[order]
         placed = placed[order][np.append([True], launch[1:] != launch[:-1])]
     delay = linked.trace.start_ns[linked.work[placed]] - linked.trace.start_ns[linked.launch[placed]]
     return placed, delay

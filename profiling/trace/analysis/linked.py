@@ -1,5 +1,6 @@
 """A trace with its events linked: who launched what, inside which operator, module and step; made once, used by all."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -11,7 +12,7 @@ from gptscope.profiling.trace.categories import CATEGORIES, category_by_name, ca
 from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.intervals import Cover
 from gptscope.profiling.trace.matching import match_launches
-from gptscope.profiling.trace.nested import depths
+from gptscope.profiling.trace.nested import Places, depths
 from gptscope.profiling.trace.nesting import Nesting, nest
 from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
@@ -128,7 +129,7 @@ class Linked:
         rows = trace.in_statistics() & ~trace.unfinished
         if not rows.any():
             return trace.span_ns
-        return int(trace.start_ns[rows].min()), int(trace.ends(rows).max())
+        return trace.span_of(rows)
 
     @cached_property
     def inputs(self) -> CallInputs:
@@ -203,12 +204,18 @@ class Linked:
         """Numbers of the devices that worked."""
         return [int(d) for d in np.unique(self.trace.device[self.work])]
 
+    @cached_property
+    def device_covers(self) -> dict[int, Cover]:
+        """When each device worked, inside the range."""
+        device = self.trace.device[self.work]
+        return {one: self.cover(self.work[device == one]) for one in self.devices}
+
     def cover(self, rows: Integers) -> Cover:
         """Union of the time of some rows, inside the range."""
+        if self.range_ns is None:
+            return Cover.of_rows(self.trace, rows)
         start, end = self.trace.start_ns[rows], self.trace.ends(rows)
-        if self.range_ns is not None:
-            start, end = np.maximum(start, self.range_ns[0]), np.minimum(end, self.range_ns[1])
-        return Cover(start, end)
+        return Cover(np.maximum(start, self.range_ns[0]), np.minimum(end, self.range_ns[1]))
 
 
 def _work_code(name: str, by_owner: int, module: str, *, is_collective: bool, is_copy: bool) -> int:
@@ -234,12 +241,7 @@ def _operator_codes(trace: Trace, nesting: Nesting, inputs: CallInputs) -> Codes
     columns = (trace.name, nesting.module, nesting.in_optimizer.astype(np.int8), casts.astype(np.int8))
     alike = group_by(*(some_rows(column, rows) for column in columns))
     decided = np.full((alike.count, len(CATEGORIES) + 1), -1, dtype=np.int8)
-    depth = some_rows(depths(parent), rows)
-    deepest = min(int(depth.max()), _MOST_LEVELS)
-    by_depth = np.argsort(np.minimum(depth, deepest).astype(np.int16), kind="stable").astype(np.int32)
-    bounds = np.cumsum(np.bincount(depth, minlength=deepest + 1)).tolist()
-    for first, last in zip([0, *bounds], bounds[:_MOST_LEVELS], strict=False):
-        places = by_depth[first:last]
+    for places in _levels(some_rows(depths(parent), rows)):
         level = rows[places]
         outer = np.where(parent[level] >= 0, codes[parent[level]], -1)
         kind = alike.of[places]
@@ -247,6 +249,14 @@ def _operator_codes(trace: Trace, nesting: Nesting, inputs: CallInputs) -> Codes
             decided[one, around] = _operator_code(trace, nesting, casts, int(rows[alike.first[one]]), around - 1)
         codes[level] = decided[kind, outer + 1]
     return codes
+
+
+def _levels(depth: Places) -> Iterator[Places]:
+    """Positions of equal depth, the outermost first; none deeper than `_MOST_LEVELS`."""
+    depth = np.minimum(depth, _MOST_LEVELS).astype(np.int16)  # of narrow numbers all are sorted in one pass
+    by_depth = np.argsort(depth, kind="stable").astype(np.int32)
+    last = np.cumsum(np.bincount(depth, minlength=1))[:_MOST_LEVELS].tolist()
+    return (by_depth[begin:end] for begin, end in zip([0, *last], last, strict=False))
 
 
 def _occurs(first: Integers, second: Integers, shape: tuple[int, ...]) -> Bools:

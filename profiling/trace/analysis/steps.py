@@ -1,5 +1,6 @@
 """What each step's time went to, in parts that add up to it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,33 +48,19 @@ def step_times(linked: Linked) -> list[StepTimes]:
     names, finished = _names(linked, start)
     if linked.range_ns is not None:  # after the names: they are found by the marks' own beginnings
         start, end = np.maximum(start, linked.range_ns[0]), np.minimum(end, linked.range_ns[1])
-    is_copy = trace.in_categories("gpu_memcpy", "gpu_memset")[linked.work]
-    talks = linked.communicates
-    layers = (
-        linked.work[~talks & ~is_copy],
-        linked.work[talks],
-        linked.work[is_copy & ~talks],
-        np.flatnonzero(trace.launches() & ~trace.unfinished),
-        data_loading_rows(linked),
-        _outermost_operators(linked),
-    )
-    union: tuple[Int64, Int64] = (start[:0], end[:0])
+    union: Cover | None = None
     covered = np.zeros(start.size, dtype=np.int64)
     parts: list[Int64] = []
-    for rows in layers:
-        cover = Cover(
-            np.concatenate((union[0], trace.start_ns[rows])),
-            np.concatenate((union[1], trace.ends(rows))),
-        )
-        union = cover.start_ns, cover.end_ns
-        now = cover.within(start, end)
-        parts.append(now - covered)
-        covered = now
+    for rows in _layers(linked):
+        before = covered
+        if rows.size:
+            union = Cover.of_rows(trace, rows, union)
+            covered = union.within(start, end)
+        parts.append(covered - before)
     parts.append(end - start - covered)
     busy = np.zeros(start.size, dtype=np.int64)
-    for device in linked.devices:
-        rows = linked.work[trace.device[linked.work] == device]
-        busy += Cover(trace.start_ns[rows], trace.ends(rows)).within(start, end)
+    for cover in linked.device_covers.values():
+        busy += cover.within(start, end)
     return [
         StepTimes(
             name=names[i],
@@ -85,6 +72,18 @@ def step_times(linked: Linked) -> list[StepTimes]:
         )
         for i in range(start.size)
     ]
+
+
+def _layers(linked: Linked) -> Iterator[Int64]:
+    """Rows of each of `PARTS` but the last, made when their turn comes."""
+    trace, talks = linked.trace, linked.communicates
+    is_copy = trace.in_categories("gpu_memcpy", "gpu_memset")[linked.work]
+    yield linked.work[~talks & ~is_copy]
+    yield linked.work[talks]
+    yield linked.work[is_copy & ~talks]
+    yield np.flatnonzero(trace.launches() & ~trace.unfinished)
+    yield data_loading_rows(linked)
+    yield _outermost_operators(linked)
 
 
 def _outermost_operators(linked: Linked) -> Int64:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gptscope.profiling.trace.analysis.linked import Linked
-from gptscope.profiling.trace.table import Int64
+from gptscope.profiling.trace.table import Bools, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ def device_use(linked: Linked) -> list[DeviceUse]:
         rows = linked.work[here]
         talks, copies = linked.communicates[here], is_copy[here]
         computes = ~talks & ~copies
-        compute = linked.cover(rows[computes])
-        busy = linked.cover(rows).total_ns
+        compute = _covered_ns(linked, rows, computes)
+        busy = linked.device_covers[device].total_ns
         if linked.range_ns is None:
             window = int(trace.ends(rows).max() - trace.start_ns[rows].min())
         else:
@@ -61,13 +61,13 @@ def device_use(linked: Linked) -> list[DeviceUse]:
                 busy_ns=busy,
                 idle_ns=window - busy,
                 work_ns=int(trace.duration_ns[rows].sum()),
-                overlap_ns=_overlap_ns(linked, rows),
+                overlap_ns=_overlap_ns(linked, rows, busy),
                 kernels=int(trace.in_categories("kernel", "mtia_ccp_events", "hpu_op")[rows].sum()),
-                compute_ns=compute.total_ns,
-                copy_ns=linked.cover(rows[copies]).total_ns,
-                communication_ns=linked.cover(rows[talks]).total_ns,
-                exposed_copy_ns=linked.cover(rows[computes | copies]).total_ns - compute.total_ns,
-                exposed_communication_ns=linked.cover(rows[computes | talks]).total_ns - compute.total_ns,
+                compute_ns=compute,
+                copy_ns=_covered_ns(linked, rows, copies),
+                communication_ns=_covered_ns(linked, rows, talks),
+                exposed_copy_ns=_covered_ns(linked, rows, computes | copies) - compute,
+                exposed_communication_ns=_covered_ns(linked, rows, computes | talks) - compute,
                 streams=len(np.unique(trace.stream[rows])),
                 name=_device_name(linked, device),
             )
@@ -80,16 +80,26 @@ def host_busy_ns(linked: Linked) -> int:
     return linked.cover(linked.covering_operators).total_ns
 
 
-def _overlap_ns(linked: Linked, rows: Int64) -> int:
+def _covered_ns(linked: Linked, rows: Int64, chosen: Bools) -> int:
+    """Length of the union of some of a device's work."""
+    return linked.cover(rows[chosen]).total_ns
+
+
+def _overlap_ns(linked: Linked, rows: Int64, busy_ns: int) -> int:
     """Time covered at least twice: a running count of open intervals."""
     start, end = linked.trace.start_ns[rows], linked.trace.ends(rows)
     if linked.range_ns is not None:
         start, end = np.maximum(start, linked.range_ns[0]), np.minimum(end, linked.range_ns[1])
-    time = np.concatenate((start, end))
-    step = np.concatenate((np.ones(start.size, dtype=np.int64), -np.ones(end.size, dtype=np.int64)))
-    order = np.lexsort((step, time))
-    time, opened = time[order], np.cumsum(step[order])
-    return int(np.diff(time)[opened[:-1] >= 2].sum())
+    if int((end - start).sum()) == busy_ns:
+        return 0
+    moments = np.concatenate((start, end))
+    first = moments.min()
+    moments -= first
+    moments *= 2  # the last bit is set for beginnings: at one moment ends come first
+    moments[: start.size] += 1
+    moments.sort()
+    opened = np.cumsum((moments & 1) * 2 - 1)
+    return int(np.diff(moments >> 1)[opened[:-1] >= 2].sum())
 
 
 def _device_name(linked: Linked, device: int) -> str:
