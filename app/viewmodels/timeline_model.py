@@ -20,6 +20,8 @@ from gptscope.profiling.trace.nesting import MODULE_PREFIX, PYTHON_MODULE_PREFIX
 GroupKind = Literal["steps", "modules", "thread", "stream"]
 _STEPS, _MODULES, _DEVICE_RANGES, _REST = range(4)
 """Parts of a track, from top to bottom."""
+_PLACES: dict[GroupKind, int] = {"steps": 0, "modules": 0, "stream": 1, "thread": 2}
+"""Devices stand above threads: what they did is looked at first, and threads can be many lanes deep."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,16 @@ class Timeline:
                 if part in (_STEPS, _MODULES):
                     if lanes:
                         kind: GroupKind = "steps" if part == _STEPS else "modules"
-                        found.append((0, position, self._group(kind, info, tuple(lanes), size, several=several)))
+                        found.append(
+                            (_PLACES[kind], position, self._group(kind, info, tuple(lanes), size, several=several))
+                        )
                 else:
                     rest, events = rest + lanes, events + size
             instants = self._instants(info.number)
             rest += [instants] if instants is not None else []
             if rest:
                 kind = "stream" if info.is_device else "thread"
-                found.append((1, position, self._group(kind, info, tuple(rest), events, several=several)))
+                found.append((_PLACES[kind], position, self._group(kind, info, tuple(rest), events, several=several)))
         found.sort(key=lambda one: one[:2])
         return [group for _, _, group in found]
 

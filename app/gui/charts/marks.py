@@ -55,7 +55,6 @@ def paint_chart(
     painter.restore()
     paint_axis(painter, theme, frame)
     _paint_marks(painter, theme, chart.marks, frame)
-    _paint_points(painter, theme, chart, frame, chosen_key)
     paint_spots(painter, theme, chart.spots, frame, chosen_key)
     taken = [box for line in chart.lines if (box := _paint_end(painter, theme, line, frame)) is not None]
     painter.setFont(theme.font(AXIS_PX))
@@ -63,6 +62,7 @@ def paint_chart(
         _paint_level_label(painter, theme, level, frame, taken)
     for region in chart.regions:  # last: they can stand anywhere in their stretch
         _paint_region_label(painter, theme, region, frame, taken)
+    _paint_points(painter, theme, chart, frame, chosen_key)  # no label covers a dot
     if hover_x is not None and chart.lines:
         _paint_hover(painter, theme, chart, frame, hover_x)
 

@@ -9,6 +9,8 @@ from gptscope.app.gui.timeline.rows import PAD, GroupRow, Rows
 
 _RULER = 24
 _TEXT = 28
+_HEIGHT = 36
+"""Of a title with its note, and the room above."""
 
 
 def draw_headings(painter: QPainter, theme: Theme, rows: Rows, scroll: int, height: int, unit: str) -> None:
@@ -33,16 +35,17 @@ def draw_headings(painter: QPainter, theme: Theme, rows: Rows, scroll: int, heig
 def _draw_group(painter: QPainter, theme: Theme, group: GroupRow, top: int) -> None:
     painter.setPen(theme.pen("line"))
     painter.drawLine(QPointF(0, top + group.height - 0.5), QPointF(GUTTER, top + group.height - 0.5))
+    text_top = min(max(top, _RULER), top + group.height - _HEIGHT) + PAD  # it stays in sight while its lanes are
     if group.kind != "counter":
         painter.setPen(theme.pen("t2", 1.5))
-        x, y = 16.0, top + PAD + 9.0
+        x, y = 16.0, text_top + 9.0
         down = ((-3.5, -1.5), (0, 2), (3.5, -1.5))
         across = ((-1.5, -3.5), (2, 0), (-1.5, 3.5))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.drawPolyline(QPolygonF([QPointF(x + a, y + b) for a, b in (across if group.folded else down)]))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     note = f"{group.hidden_lanes} more lanes" if group.folded and group.hidden_lanes else group.note
-    for text, size, token, y in ((group.title, 12, "t1", top + PAD), (note, 11, "t3", top + PAD + 16)):
+    for text, size, token, y in ((group.title, 12, "t1", text_top), (note, 11, "t3", text_top + 16)):
         painter.setFont(theme.font(size))
         painter.setPen(theme.color(token))
         room = GUTTER - _TEXT - 8

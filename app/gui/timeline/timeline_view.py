@@ -18,6 +18,9 @@ class TimelineView(QWidget):
         self.minimap, self.canvas = Minimap(state, theme), TimelineCanvas(state, theme)
         self.bar = QScrollBar(Qt.Orientation.Vertical)
         self.bar.setAccessibleName("Lanes")
+        policy = self.bar.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # lanes keep their width
+        self.bar.setSizePolicy(policy)
         column = QVBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -40,7 +43,7 @@ class TimelineView(QWidget):
         self.bar.setSingleStep(20)
         self.bar.setValue(canvas.offset)
         self.bar.blockSignals(False)
-        self.bar.setEnabled(self.bar.maximum() > 0)
+        self.bar.setVisible(self.bar.maximum() > 0)
 
     def _on_bar(self, value: int) -> None:
         self.canvas.scroll_to(value)

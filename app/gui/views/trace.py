@@ -243,6 +243,9 @@ class TraceView(QWidget):
         timeline = self.state.timeline
         if timeline is None:
             return
+        sentence = self.tables.sentence_of(table)
+        if sentence:
+            self._controller.told.emit(sentence, "info")
         place = self.tables.place_of(table, key)
         target = between(timeline, *place) if place is not None else target_of(timeline, table, key)
         if target is None:

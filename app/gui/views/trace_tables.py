@@ -24,6 +24,8 @@ from gptscope.profiling.trace.analysis.diff import Level
 HEALTH, DIFFERENCE = "health", "difference"
 _MARGIN = 12
 _TABLE_SHARE, _CHART_SHARE = 64, 36
+_SENTENCES = {"advice": 1, HEALTH: 1, "gaps": 7}
+"""Table -> place of its column of sentences."""
 _WAITING = Table(columns=(), rows=0, empty="Being computed…")
 
 
@@ -152,6 +154,13 @@ class TraceTables(QWidget):
     def place_of(self, table: str, key: str) -> tuple[int, int] | None:
         """From when to when a row leads, where its table knows that."""
         return self._places.get(table, {}).get(key)
+
+    def sentence_of(self, table: str) -> str:
+        """The whole sentence of the chosen row, where a table has sentences, which its cells may cut off."""
+        index = self.views[table].currentIndex()
+        if table not in _SENTENCES or not index.isValid():
+            return ""
+        return str(index.siblingAtColumn(_SENTENCES[table]).data())
 
     def show_tab(self, key: str) -> None:
         """Bring a table to the front."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QDropEvent, QImage, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
@@ -20,10 +20,12 @@ from tests_app_traces import KINDS, LAYERS, STEPS, write_trace
 from gptscope.app.gui.charts.bars_chart import BarsCanvas
 from gptscope.app.gui.charts.canvas import PlotCanvas
 from gptscope.app.gui.charts.columns_chart import ColumnsCanvas
+from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.canvas import RULER
+from gptscope.app.gui.timeline.headings import draw_headings
 from gptscope.app.gui.timeline.minimap import GUTTER
 from gptscope.app.gui.timeline.raster import Palette, draw
-from gptscope.app.gui.timeline.rows import GAP, LANE, LaneRow, Rows
+from gptscope.app.gui.timeline.rows import GAP, LANE, GroupRow, LaneRow, Rows
 from gptscope.app.gui.tracing import looks_like_trace
 from gptscope.app.gui.views.trace import TraceView
 from gptscope.app.gui.window import MainWindow
@@ -139,6 +141,30 @@ def test_all_tables_are_filled_and_rows_lead_to_the_timeline(view: TraceView) ->
         assert high - low == max(lengths)
         place = found.start_ns.tolist().index(round(low) + timeline.origin_ns)
         assert found.duration_ns[place] == high - low
+
+
+def test_the_whole_sentence_of_a_chosen_finding_is_told(window: MainWindow, view: TraceView) -> None:
+    view.tables.show_tab("health")
+    view.tables.front().selectRow(0)
+    assert window.status_text.text() == view.tables.front().columns.table.columns[1].values[0]
+
+
+def test_the_name_of_a_group_stays_in_sight_while_its_lanes_are(look: Theme) -> None:
+    group = GroupRow("a", 0, 400, "thread 1", "python", "thread", folded=False, hidden_lanes=0)
+
+    def written(scroll: int) -> list[int]:
+        """Heights at which the column holds more than its background and lines."""
+        image = QImage(GUTTER, RULER + 200, QImage.Format.Format_RGB32)
+        painter = QPainter(image)
+        draw_headings(painter, look, Rows((group,), height=400), scroll, 200, "ms")
+        painter.end()
+        background = look.color("bg2").name()
+        inside = range(RULER + 1, RULER + 190)
+        return [y - RULER for y in inside if any(image.pixelColor(x, y).name() != background for x in range(28, 150))]
+
+    assert written(0) == written(100) == written(200)
+    assert max(written(200)) < 40
+    assert max(written(380)) < 20, "the end of the group pushes it out"
 
 
 def click(canvas: QWidget, x: float, y: float) -> None:

@@ -34,13 +34,13 @@ def op(name: str, start: float, length: float, tid: int = 1) -> dict[str, Any]:
     return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": start, "dur": length}
 
 
-def test_steps_and_modules_stand_above_their_thread_and_streams_last(timeline: Timeline) -> None:
+def test_steps_and_modules_stand_above_streams_and_these_above_threads(timeline: Timeline) -> None:
     assert [(g.kind, g.title) for g in timeline.groups] == [
         ("steps", "Steps"),
         ("modules", "Modules"),
+        ("stream", "stream 7"),
         ("thread", "thread 10 (main)"),
         ("thread", "thread 11"),
-        ("stream", "stream 7"),
     ]
     modules = timeline.groups[1]
     assert [len(lane) for lane in modules.lanes] == [STEPS * LAYERS, STEPS * LAYERS * 5]
