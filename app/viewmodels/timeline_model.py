@@ -111,9 +111,8 @@ class Timeline:
                 if part in (_STEPS, _MODULES):
                     if lanes:
                         kind: GroupKind = "steps" if part == _STEPS else "modules"
-                        found.append(
-                            (_PLACES[kind], position, self._group(kind, info, tuple(lanes), size, several=several))
-                        )
+                        group = self._group(kind, info, tuple(lanes), size, several=several)
+                        found.append((_PLACES[kind], position, group))
                 else:
                     rest, events = rest + lanes, events + size
             instants = self._instants(info.number)

@@ -32,7 +32,7 @@ from gptscope.app.gui.window import MainWindow
 from gptscope.app.viewmodels.timeline_axis import Axis
 from gptscope.app.viewmodels.timeline_pixels import LaneEvents
 from gptscope.profiling.trace import open_trace
-from gptscope.profiling.trace.analysis.gaps import idle_gaps
+from gptscope.profiling.trace.analysis.gaps import CAUSES, idle_gaps
 
 
 @pytest.fixture
@@ -144,9 +144,11 @@ def test_all_tables_are_filled_and_rows_lead_to_the_timeline(view: TraceView) ->
 
 
 def test_the_whole_sentence_of_a_chosen_finding_is_told(window: MainWindow, view: TraceView) -> None:
-    view.tables.show_tab("health")
-    view.tables.front().selectRow(0)
-    assert window.status_text.text() == view.tables.front().columns.table.columns[1].values[0]
+    view.tables.show_tab("gaps")
+    gaps = view.tables.front()
+    gaps.selectRow(0)
+    cause = gaps.chosen_key().split("\n")[1]
+    assert window.status_text.text() == CAUSES[cause]
 
 
 def test_the_name_of_a_group_stays_in_sight_while_its_lanes_are(look: Theme) -> None:
