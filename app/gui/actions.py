@@ -36,6 +36,12 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="open_folder", title="Choose a model folder…", menu="File", shortcut="Ctrl+L"),
     ActionSpec(id="open_file", title="Choose a model file…", menu="File", shortcut="Ctrl+Shift+L"),
     ActionSpec(
+        id="save_model",
+        title="Save model as a folder…",
+        menu="File",
+        tip="Setup's model, pruned as Setup says, in FP32",
+    ),
+    ActionSpec(
         id="open_trace", title="Open a trace…", menu="File", shortcut="Ctrl+O", tip="Any Kineto or Chrome trace"
     ),
     ActionSpec(id="export_chart_png", title="Chart as PNG…", menu="File", submenu="Export", separator_before=True),

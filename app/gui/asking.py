@@ -1,4 +1,4 @@
-"""Questions to the engine: what this machine offers, what a model is, downloads, ceilings, fine-tuning, calibrating."""
+"""Questions to the engine: what machine and model are, downloads, ceilings; tuning, calibrating and saving models."""
 
 from PySide6.QtCore import QObject, Signal
 
@@ -20,9 +20,11 @@ from gptscope.profiling.records import (
     ModelFetched,
     ModelInfo,
     ModelInspected,
+    ModelSaved,
     Notice,
     Peaks,
     Progress,
+    SaveModel,
 )
 
 
@@ -35,7 +37,7 @@ class Asking(QObject):
     peaks_changed = Signal()
     told = Signal(str, str)  # sentence, level: for the status bar
     fetch_changed = Signal(object)  # Progress, or None when it ended
-    work_changed = Signal(object)  # of fine-tuning or calibrating: Progress, then the answer or a Failure
+    work_changed = Signal(object)  # of work on a model: Progress, then the answer or a Failure
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -94,11 +96,11 @@ class Asking(QObject):
 
     @property
     def working(self) -> bool:
-        """True while the engine fine-tunes or calibrates, or will as soon as it is free."""
+        """True while the engine works on a model, or will as soon as it is free."""
         return self._busy_with == "work" or "work" in self._waiting
 
-    def work(self, request: "FineTune | Calibrate") -> str:
-        """Have the engine fine-tune or calibrate; returns why not, or nothing. `work_changed` tells the rest."""
+    def work(self, request: FineTune | Calibrate | SaveModel) -> str:
+        """Have the engine work on a model; returns why not, or nothing. `work_changed` tells the rest."""
         if self.running:
             return "A run is going on; stop it first (Esc)."
         if self.working or self._busy_with == "fetch":
@@ -145,7 +147,7 @@ class Asking(QObject):
                 self.peaks = record
                 self._answered("peaks")
                 self.peaks_changed.emit()
-            case FineTuned() | Calibrated():
+            case FineTuned() | Calibrated() | ModelSaved():
                 self._answered("work")
                 self.work_changed.emit(record)
             case Progress() if not self.running and self._busy_with == "work":

@@ -56,6 +56,7 @@ class Commands:
                 f"view_{name}": partial(self.show_view, name)
                 for name in ("live", "profile", "compare", "quality", "trace", "history")
             },
+            "save_model": self.save_model,
             "open_trace": window.tracing.ask_and_open,
             "show_timeline": window.tracing.open_shown_run,
             "trace_diff": window.tracing.compare,
@@ -174,6 +175,18 @@ class Commands:
         from gptscope.app.gui.palette import CommandPalette
 
         CommandPalette(self._window).open_at_top()
+
+    def save_model(self) -> None:
+        """Write Setup's model, pruned as Setup says, as a folder."""
+        from gptscope.app.gui.saving_dialog import SavingDialog
+        from gptscope.app.viewmodels.setup import effective
+
+        window = self._window
+        window.dock.settle()
+        setup = window.controller.setup
+        variant = effective(setup.variant, "prefill", window.controller.capabilities)
+        use = ("Use it", "Choose the saved model in Setup", window.dock.model_form.choose)
+        SavingDialog(window, window.controller, setup.model, variant, use).show()
 
     def open_settings(self) -> None:
         """The settings dialog."""

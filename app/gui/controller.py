@@ -137,7 +137,7 @@ class Controller(Asking):
         if self.running:
             return "A run is going on; stop it first (Esc)."
         if self._busy_with == "work":
-            return "A model is being fine-tuned or calibrated; wait for it, or stop it (Esc)."
+            return "A model is being fine-tuned, calibrated or saved; wait for it, or stop it (Esc)."
         if self._busy_with == "fetch":
             return "A model is being fetched; wait for it, or stop the download first (Esc)."
         return ""

@@ -3,41 +3,36 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QDialog,
-    QDoubleSpinBox,
-    QFileDialog,
-    QFormLayout,
-    QGridLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QProgressBar,
-    QSpinBox,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QFormLayout, QGridLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
-from gptscope.app.gui.widgets.basics import button, label, set_text, style_label
-from gptscope.app.gui.widgets.guarded import guarded
+from gptscope.app.gui.forms.problem_label import problem_label, show_problem
+from gptscope.app.gui.widgets.basics import label
+from gptscope.app.gui.widgets.number_boxes import ExponentBox, WholeBox
+from gptscope.app.gui.widgets.path_field import PathField
 from gptscope.app.gui.widgets.segmented import Segment, Segmented
-from gptscope.app.viewmodels.progress_text import fraction_of, progress_note
-from gptscope.app.viewmodels.tuning import new_folder, tuning_request, tuning_result
-from gptscope.app.viewmodels.variant_names import title_of
+from gptscope.app.gui.work_dialog import WorkDialog
+from gptscope.app.viewmodels.tuning import (
+    aim,
+    made_variant,
+    new_folder,
+    recipe_of,
+    text_problem,
+    tuning_request,
+    tuning_result,
+)
 from gptscope.profiling.experiment import Experiment, Variant
-from gptscope.profiling.records import Failure, FineTuned, Progress
+from gptscope.profiling.records import FineTune, FineTuned, Message
 
 _MODES = (
-    Segment("targeted", "worst layers", "Only the layers whose rounding changes the prediction most train."),
-    Segment("qat", "all layers", "Every linear layer trains (quantization-aware training)."),
+    Segment("targeted", "worst layers", "Only the layers that change the prediction most train."),
+    Segment("qat", "all layers", "Every linear layer trains."),
 )
-_FULL = 1000
+_LEAST_RATE = 1e-9
 
 
-class TuningDialog(QDialog):
-    """Not modal: the window stays usable, but runs wait. `compare` is called with the tuned variant."""
+class TuningDialog(WorkDialog):
+    """`compare` is called with the variant that has the trained weights."""
 
     def __init__(
         self,
@@ -47,43 +42,16 @@ class TuningDialog(QDialog):
         variant: Variant,
         compare: Callable[[Variant], object],
     ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Fine-tune")
-        self.setMinimumWidth(480)
-        self._controller, self._experiment, self._variant, self._compare = controller, experiment, variant, compare
-        self._folder = ""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(10)
-        about = label(f"Trains the model with the rounding of {title_of(variant)} in every forward pass.", level=2)
-        about.setWordWrap(True)
-        column.addWidget(about)
-        column.addLayout(self._make_form())
-        self.progress = QProgressBar()
-        self.progress.setRange(0, _FULL)
-        self.progress.setTextVisible(False)
-        self.progress.hide()
-        self.note = label("", level=2, size=12)
-        self.note.setWordWrap(True)
-        column.addWidget(self.progress)
-        column.addWidget(self.note)
+        super().__init__(parent, controller, "Fine-tune", _about(variant), "Start")
+        self._experiment, self._variant = experiment, variant
+        self.form.addLayout(self._make_form())
         self._rows = QGridLayout()
         self._rows.setHorizontalSpacing(16)
-        column.addLayout(self._rows)
-        row = QHBoxLayout()
-        self.start = button("Start", self._start, kind="primary")
-        self.stop = button("Stop", controller.stop, tip="Stop training; nothing is saved")
-        self.compare = button("Compare it", self._compare_it, tip="Run the trained model beside the baseline")
-        self.stop.setEnabled(False)
-        self.compare.setEnabled(False)
-        row.addWidget(self.start)
-        row.addWidget(self.stop)
-        row.addStretch(1)
-        row.addWidget(self.compare)
-        row.addWidget(button("Close", self.close))
-        column.addLayout(row)
-        controller.work_changed.connect(self._on_work)
+        self.outcome.addLayout(self._rows)
+        self.add_use(
+            "Compare it", "Run the trained model beside the baseline", lambda made: compare(made_variant(variant, made))
+        )
+        self.check()
 
     def _make_form(self) -> QFormLayout:
         form = QFormLayout()
@@ -91,105 +59,76 @@ class TuningDialog(QDialog):
         self.mode = Segmented("What trains")
         self.mode.set_segments(_MODES)
         self.mode.choose("targeted")
-        self.layers, self.steps, self.lr = QSpinBox(), QSpinBox(), QDoubleSpinBox()
+        self.layers, self.steps, self.lr = WholeBox(), WholeBox(), ExponentBox()
         self.mode.chosen.connect(self._on_mode)
         self.layers.setRange(1, 999)
         self.layers.setValue(3)
+        self.layers.setToolTip("So many train: those whose rounding or pruning changes the prediction most.")
         self.steps.setRange(1, 1_000_000)
         self.steps.setValue(200)
-        self.lr.setDecimals(6)
-        self.lr.setRange(1e-6, 1.0)
-        self.lr.setSingleStep(1e-5)
+        self.lr.setRange(_LEAST_RATE, 1.0)
         self.lr.setValue(2e-5)
-        self.folder = QLineEdit(new_folder(self._experiment.model, self._variant.precision, Path.home()))
-        choose = QHBoxLayout()
-        choose.addWidget(self.folder, 1)
-        choose.addWidget(button("Choose…", self._choose, name="Choose the folder"))
-        self.text = QLineEdit(self._experiment.text or "")
-        self.text.setPlaceholderText("the text that comes with gptscope")
-        self.text.setAccessibleName("Text file")
-        pick = QHBoxLayout()
-        pick.addWidget(self.text, 1)
-        pick.addWidget(button("Choose…", self._pick_text, name="Choose the text file"))
-        for text, widget in (("What trains", self.mode), ("Layers", self.layers), ("Steps", self.steps)):
+        self.lr.setToolTip("Above 0 and at most 1; 2e-5 is usual.")
+        what = aim(recipe_of(self._variant), self._variant.pruning).lower().replace(" ", "-").replace(":", "-")
+        folder = self.add_folder(new_folder(self._experiment.model, f"{what}-tuned", Path.home()))
+        self.text = PathField("Text file", _pick_text, placeholder="the text that comes with gptscope")
+        self.text.set_path(self._experiment.text or "")
+        self.text_problem = problem_label()
+        self.text.line.textChanged.connect(self.check)
+        for text, widget in (
+            ("What trains", self.mode), ("Layers", self.layers), ("Steps", self.steps), ("Learning rate", self.lr)
+        ):  # fmt: skip
             widget.setAccessibleName(text)
+            widget.setFixedHeight(28)
             form.addRow(text, widget)
-        self.lr.setAccessibleName("Learning rate")
-        self.folder.setAccessibleName("New folder")
-        form.addRow("Learning rate", self.lr)
-        form.addRow("Text file", pick)
-        form.addRow("New folder", choose)
+        form.addRow("Text file", self.text)
+        form.addRow("", self.text_problem)
+        form.addRow("New folder", folder)
+        form.addRow("", self.folder_problem)
         return form
 
     def _on_mode(self, name: str) -> None:
         self.layers.setEnabled(name == "targeted")
 
-    def _choose(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Save the trained model in an empty folder", self.folder.text())
-        if folder:
-            self.folder.setText(folder)
+    def problem(self) -> str:
+        """What is wrong with text or folder, told at either."""
+        wrong = text_problem(self.text.path())
+        show_problem(self.text_problem, wrong)
+        return super().problem() or wrong
 
-    def _pick_text(self) -> None:
-        file, _ = QFileDialog.getOpenFileName(self, "Train on a text file, UTF-8", self.text.text())
-        if file:
-            self.text.setText(file)
+    def request(self) -> FineTune:
+        """What to ask the engine."""
+        return tuning_request(
+            self._experiment, self._variant, mode=self.mode.value(), layers=self.layers.value(),  # type: ignore[arg-type]
+            steps=self.steps.value(), lr=self.lr.value(), folder=self.folder.path(), text=self.text.path(),
+        )  # fmt: skip
 
-    def _start(self) -> None:
-        try:
-            request = tuning_request(
-                self._experiment, self._variant, mode=self.mode.value(), layers=self.layers.value(),  # type: ignore[arg-type]
-                steps=self.steps.value(), lr=self.lr.value(), folder=self.folder.text(),
-                text=self.text.text(),
-            )  # fmt: skip
-        except ValueError as error:
-            self._tell(str(error), "bad")
-            return
-        problem = self._controller.work(request)
-        self._tell(problem or "Starting", "bad" if problem else "")
-        self._working(on=not problem)
-
-    @guarded
-    def reject(self) -> None:
-        """Esc, Close and the window's cross stop a training first; the next one closes."""
-        if self.stop.isEnabled():
-            self._controller.stop()
-        else:
-            super().reject()
-
-    def _working(self, *, on: bool) -> None:
-        self.start.setEnabled(not on)
-        self.stop.setEnabled(on)
-        self.progress.setVisible(on)
-
-    def _tell(self, text: str, tone: str = "") -> None:
-        set_text(self.note, text)
-        style_label(self.note, level=2 if not tone else 1, size=12, tone=tone)  # type: ignore[arg-type]
-
-    def _on_work(self, record: object) -> None:
-        match record:
-            case Progress():
-                self.progress.setValue(round(_FULL * (fraction_of(record) or 0.0)))
-                self._tell(progress_note(record))
-            case Failure():
-                self._working(on=False)
-                self._tell(record.message, "bad" if record.kind != "cancelled" else "")
-            case FineTuned():
-                self._working(on=False)
-                self._show(record)
-            case _:
-                pass
-
-    def _show(self, found: FineTuned) -> None:
-        result = tuning_result(found)
+    def took(self, answer: Message) -> bool:
+        """Show perplexities before and after."""
+        if not isinstance(answer, FineTuned):
+            return False
+        while (old := self._rows.takeAt(0)) is not None:
+            widget = old.widget()
+            assert widget is not None
+            widget.deleteLater()
+        found = tuning_result(answer)
         for column, text in enumerate(("Perplexity", "before", "after")):
             self._rows.addWidget(label(text, level=3, size=12), 0, column)
-        for row, texts in enumerate(result.rows, start=1):
+        for row, texts in enumerate(found.rows, start=1):
             for column, text in enumerate(texts):
                 self._rows.addWidget(label(text, level=1 if column else 2, size=12), row, column)
-        self._tell(result.sentence, "good" if result.better else "")
-        self._folder = found.folder
-        self.compare.setEnabled(True)
+        self.made = answer.folder
+        self.tell(found.sentence, "good" if found.better else "")
+        return True
 
-    def _compare_it(self) -> None:
-        self._compare(msgspec.structs.replace(self._variant, model=self._folder, name=""))
-        self.close()
+
+def _pick_text(parent: QWidget, before: str) -> str:
+    return QFileDialog.getOpenFileName(parent, "Train on a text file, UTF-8", before)[0]
+
+
+def _about(variant: Variant) -> str:
+    for_what, recipe = aim(recipe_of(variant), variant.pruning), recipe_of(variant)
+    if variant.pruning == "none":
+        return f"Trains the model with the rounding of {for_what} in every forward pass."
+    rounding = "" if recipe == "fp32" else f", with the rounding of {aim(recipe, 'none')} in every forward pass"
+    return f"Prunes the model ({variant.pruning}), then trains what is left to predict as before{rounding}."

@@ -31,6 +31,12 @@ def fraction_of(progress: Progress | None) -> float | None:
     return min(max(progress.done / progress.total, 0.0), 1.0)
 
 
+def work_note(progress: Progress) -> str:
+    """`windows 3 of 12, the original model`, `steps 7 of 200, loss 0.4123`: how far, and what came with it."""
+    counted = progress_note(progress)
+    return f"{counted}, {progress.note}" if progress.note and progress.note != counted else counted
+
+
 def progress_note(progress: Progress | None) -> str:
     """`12.4 of 98.1 MB`, `slice 8 of 12`, or the note that came with it."""
     if progress is None:

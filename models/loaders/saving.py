@@ -21,6 +21,8 @@ from gptscope.models.loaders.settings import Settings, read_json
 from gptscope.models.loaders.tokenizer import WrappedTokenizer
 from gptscope.models.loaders.weights import Stored, whole
 
+_STORED_BYTES = 4
+"""Per parameter: FP32."""
 _FOLDERS = ("bundled", "hf_folder", "hf_hub")
 """Kinds of sources that have a config and a tokenizer to copy."""
 
@@ -66,14 +68,36 @@ def check_target(folder: Path) -> None:
     """Refuse a folder that cannot take a model, before any time is spent.
 
     Raises:
-        ModelError: It holds files already, or is none, or its parent does not exist.
+        ModelError: It holds files already, or is none, or its parent does not exist or cannot be written.
     """
-    if folder.is_dir() and any(folder.iterdir()):
-        raise ModelError(f"{folder} is not empty. Give a new folder, so that nothing is overwritten.")
-    if folder.exists() and not folder.is_dir():
-        raise ModelError(f"{folder} is a file. Give a new folder.")
-    if not folder.parent.is_dir():
-        raise ModelError(f"The folder {folder.parent} does not exist. Make it first.")
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise ModelError(f"{folder} is not empty. Give a new folder, so that nothing is overwritten.")
+        if folder.exists() and not folder.is_dir():
+            raise ModelError(f"{folder} is a file. Give a new folder.")
+        if not folder.parent.is_dir():
+            raise ModelError(f"The folder {folder.parent} does not exist. Make it first.")
+        _beside(folder).cleanup()  # the only sure way to know
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be made: {error.strerror or error}. Give another folder.") from error
+
+
+def check_room(folder: Path, config: GPTConfig) -> None:
+    """Refuse a disk that is too full for a model, before any time is spent.
+
+    Raises:
+        ModelError: It is; the message has the numbers.
+    """
+    needed, free = config.parameter_count * _STORED_BYTES, shutil.disk_usage(folder.parent).free
+    if needed > free:
+        raise ModelError(
+            f"The saved model takes {needed / 1e9:.2f} GB, but the disk of {folder} has only {free / 1e9:.2f} GB free."
+        )
+
+
+def _beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    """On the same disk, so that it can be renamed."""
+    return tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")
 
 
 def save_folder(model: GPT, tokenizer: Tokenizer | None, source: str, folder: Path) -> None:
@@ -90,7 +114,7 @@ def save_folder(model: GPT, tokenizer: Tokenizer | None, source: str, folder: Pa
     """
     check_target(folder)
     origin = _origin(source)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+    with _beside(folder) as temporary:
         part = Path(temporary) / "model"
         part.mkdir()
         if origin is not None:

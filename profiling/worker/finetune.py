@@ -19,7 +19,7 @@ from gptscope.models.compression.tuning import Tuner, Tuning, choose_trained, mo
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext
 from gptscope.models.loaders import LoadedModel, Tokenizer, describe_model, load_model
-from gptscope.models.loaders.saving import check_shape, check_source, check_target, save_folder
+from gptscope.models.loaders.saving import check_room, check_shape, check_source, check_target, save_folder
 from gptscope.models.precision import RECIPES
 from gptscope.models.prepare import prepare
 from gptscope.profiling.experiment import Variant
@@ -118,6 +118,7 @@ def finetune(command: FineTune, output: Output) -> FineTuned:
 def _load(command: FineTune, output: Output) -> _Job:
     """Check the levers, load the model in FP32, and read the evaluation text."""
     described = describe_model(command.model)
+    check_room(Path(command.folder).expanduser(), described.config)
     context = LeverContext(
         machine=to_lever_machine(facts.machine_info("cpu")),
         config=described.config,

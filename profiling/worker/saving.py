@@ -8,7 +8,7 @@ from gptscope.models.compression.pruning import SEEN, ZEROS, zero_counters
 from gptscope.models.gpt import GPT
 from gptscope.models.levers import LeverContext
 from gptscope.models.loaders import describe_model, load_model
-from gptscope.models.loaders.saving import check_source, check_target, save_folder
+from gptscope.models.loaders.saving import check_room, check_source, check_target, save_folder
 from gptscope.models.prepare import prepare
 from gptscope.profiling.machine import facts
 from gptscope.profiling.records import ModelSaved, SaveModel
@@ -33,6 +33,7 @@ def save_model(command: SaveModel, output: Output) -> ModelSaved:
     check_target(folder)
     check_source(command.model)
     described = describe_model(command.model)
+    check_room(folder, described.config)
     context = LeverContext(
         machine=to_lever_machine(facts.machine_info("cpu")),
         config=described.config,

@@ -13,6 +13,7 @@ from gptscope.app.gui.charts.scale_panel import ScalePanel
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.quality_actions import QualityActions
+from gptscope.app.gui.views.quality_buttons import QualityButtons
 from gptscope.app.gui.views.quality_mix import MixPanel
 from gptscope.app.gui.views.quality_text import DivergencePanel
 from gptscope.app.gui.widgets.basics import ElidedLabel, Panel, ThemedIcons, button, label, repolish, set_text
@@ -22,10 +23,8 @@ from gptscope.app.gui.widgets.quality_card import QualityCardView
 from gptscope.app.gui.widgets.segmented import Segment
 from gptscope.app.viewmodels import quality_mix
 from gptscope.app.viewmodels.charts import layer_error, layer_map, loss_curves
-from gptscope.app.viewmodels.help_texts import help_for
 from gptscope.app.viewmodels.quality import NOTHING, QualityPage, candidates, page
 from gptscope.app.viewmodels.setup import title_of
-from gptscope.app.viewmodels.tuning import can_calibrate, can_tune
 from gptscope.app.viewmodels.variant_names import BASELINE
 from gptscope.profiling.experiment import Variant
 
@@ -43,6 +42,7 @@ class QualityView(QWidget):
         super().__init__()
         self._controller, self._theme = controller, theme
         self.actions_of = QualityActions(controller)
+        self.buttons = QualityButtons(controller, self.actions_of)
         self._page: QualityPage | None = None
         self._chosen = ""
         self._shown: tuple[object, ...] = ()
@@ -108,15 +108,7 @@ class QualityView(QWidget):
         row.addWidget(self.about, 1)
         row.addWidget(self._icon)
         row.addWidget(self.verdict)
-        self.calibrate = button(
-            "Calibrate…",
-            self._calibrate,
-            kind="tool",
-            tip="Measure the activations' ranges on the text, for Setup's recipe",
-        )
-        self.tune = button("Fine-tune…", self._tune, kind="tool", tip=help_for("fine_tuning"))
-        row.addWidget(self.calibrate)
-        row.addWidget(self.tune)
+        row.addWidget(self.buttons)
         self._bar = bar
         return bar
 
@@ -235,14 +227,6 @@ class QualityView(QWidget):
         if self._page is not None and self._page.variant is not None:
             self.actions_of.run(self._page, self._page.variant, layer_map=True)
 
-    def _tune(self) -> None:
-        if self._page is not None:
-            self.actions_of.tune(self, self._page)
-
-    def _calibrate(self) -> None:
-        if self._page is not None:
-            self.actions_of.calibrate(self._page)
-
     # ---------------------------------------------------------------------------------------------- showing
 
     def rewrite(self) -> None:
@@ -271,10 +255,7 @@ class QualityView(QWidget):
         set_text(self.against, shown.baseline_name or "no baseline")
         set_text(self.about, shown.about)
         self._show_verdict(shown)
-        self.calibrate.setVisible(can_calibrate(shown.variant))
-        self.tune.setVisible(can_tune(shown.variant))
-        for one in (self.calibrate, self.tune):
-            one.setEnabled(not self._controller.running)
+        self.buttons.show_page(shown)
         for index, widget in enumerate(self.cards):
             widget.setVisible(index < len(shown.cards))
             if index < len(shown.cards):

@@ -1,12 +1,19 @@
-"""What the Quality view can have done: run a mix, measure a map, calibrate, fine-tune. Setup shows what is run."""
+"""What the Quality view can have done: run a mix, measure a map, calibrate, fine-tune, save what a pruning left.
 
+Setup shows what is run.
+"""
+
+import msgspec
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from gptscope.app.gui.controller import Controller
+from gptscope.app.gui.saving_dialog import SavingDialog
 from gptscope.app.gui.tuning_dialog import TuningDialog
+from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.progress_text import progress_note
 from gptscope.app.viewmodels.quality import QualityPage
+from gptscope.app.viewmodels.tuning import made_variant
 from gptscope.profiling.experiment import Experiment, Variant
 from gptscope.profiling.records import Calibrate, Calibrated, Failure, Progress
 
@@ -18,7 +25,9 @@ class QualityActions(QObject):
         super().__init__()
         self._controller = controller
         self.tuning: TuningDialog | None = None
-        self._calibrating = False
+        self.saving: SavingDialog | None = None
+        self._calibrated: QualityPage | None = None
+        """Whose ranges are being measured."""
         controller.work_changed.connect(self._on_work)
 
     def _experiment(self) -> Experiment | None:
@@ -62,29 +71,60 @@ class QualityActions(QObject):
             )
             self.tuning.show()
 
+    def save(self, parent: QWidget, shown: QualityPage) -> None:
+        """Open the dialog that writes the shown variant's pruned weights as a folder."""
+        experiment, variant = self._experiment(), shown.variant
+        if experiment is None or variant is None:
+            return
+        use = ("Compare it", "Run the saved model beside the baseline")
+        self.saving = SavingDialog(
+            parent, self._controller, experiment.model, variant,
+            (*use, lambda made: self.run(shown, made_variant(variant, made))),
+        )  # fmt: skip
+        self.saving.show()
+
+    @property
+    def calibrating(self) -> bool:
+        """True while ranges are being measured."""
+        return self._calibrated is not None
+
     def calibrate(self, shown: QualityPage) -> None:
-        """Measure the ranges of the shown variant's activations; they go into Setup when they are there."""
+        """Measure the ranges of the shown variant's activations, for Setup; called again while it does, stop."""
+        if self.calibrating:
+            self._controller.stop()
+            return
         experiment = self._experiment()
         if experiment is None or shown.variant is None:
             return
         model = shown.variant.model or experiment.model
         recipe = shown.variant.precision
         text = str(shown.variant.options.get(recipe, {}).get("calibration-text", ""))
+        self._calibrated = shown  # before the first progress comes
         problem = self._controller.work(Calibrate(model=model, recipe=recipe, text=text))
-        self._calibrating = not problem or self._calibrating
+        if problem:
+            self._calibrated = None
         said = problem or f"Calibrating on {text or 'the text that comes with gptscope'}; Esc stops it."
         self._controller.told.emit(said, "warning" if problem else "info")
 
     def _on_work(self, record: object) -> None:
-        if isinstance(record, Progress) and self._calibrating:
+        shown = self._calibrated
+        if shown is None:
+            return
+        if isinstance(record, Progress):
             self._controller.told.emit(f"Calibrating: {progress_note(record)}. Esc stops it.", "info")
         elif isinstance(record, Failure):
-            self._calibrating = False
-        if not isinstance(record, Calibrated):
-            return
-        self._calibrating = False
-        setup = self._controller.setup
-        own = {**setup.variant.options.get(record.recipe, {}), "ranges": record.path}
-        setup.set_variant(precision=record.recipe, options={**setup.variant.options, record.recipe: own})
-        self._controller.setup_changed.emit()
-        self._controller.told.emit(f"Calibrated on {record.tokens} tokens; Setup now uses {record.path}.", "info")
+            self._calibrated = None
+        elif isinstance(record, Calibrated):
+            self._calibrated = None
+            self._take_ranges(shown, record)
+
+    def _take_ranges(self, shown: QualityPage, found: Calibrated) -> None:
+        """Let Setup show the calibrated variant of the calibrated model."""
+        assert shown.variant is not None
+        options = {**shown.variant.options}
+        options[found.recipe] = {**options.get(found.recipe, {}), "ranges": found.path}
+        self.take(shown, msgspec.structs.replace(shown.variant, options=options, name=""))
+        tokens = fmt.count(found.tokens)
+        self._controller.told.emit(
+            f"Calibrated on {tokens} tokens; Setup now uses {found.path}. Run measures it.", "info"
+        )

@@ -13,7 +13,6 @@ from tests_app_quality_streams import (
     INT8,
     RICH_CAPABILITIES,
     compared,
-    fine_tuned,
     layer_errors,
     losses,
     quality,
@@ -27,7 +26,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.views.quality import QualityView
 from gptscope.app.gui.window import LIVE, QUALITY, MainWindow
 from gptscope.profiling.experiment import Variant, Workload
-from gptscope.profiling.records import Calibrate, Calibrated, Failure, FineTune, Progress, Record, StartExperiment
+from gptscope.profiling.records import Record, StartExperiment
 
 TRAINING = Workload(kind="train", batch=8, context=128, steps=60)
 
@@ -210,63 +209,6 @@ def test_a_switch_without_effect_is_red_and_says_why(rich: MainWindow, session: 
     session_events = rich.controller.experiment
     assert session_events is not None
     assert any(event.level == "error" and "norm is not in effect" in event.text for event in session_events.events)
-
-
-def test_fine_tuning_is_started_followed_and_its_result_compared(
-    rich: MainWindow, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    view = shown(rich, session, quality())
-    session.feed(INSPECTED)  # what the window asked after the run
-    view.tune.click()
-    dialog = view.actions_of.tuning
-    assert dialog is not None
-    dialog.folder.setText("")
-    dialog.start.click()
-    assert "new folder" in dialog.note.text()
-    dialog.folder.setText(str(tmp_path / "tuned"))
-    dialog.start.click()
-    asked = session.sent[-1]
-    assert isinstance(asked, FineTune)
-    assert (asked.recipe, asked.mode, asked.options) == ("int8-dynamic", "targeted", {"granularity": "tensor"})
-    assert not dialog.start.isEnabled()
-    rich.controller.run()
-    assert "being fine-tuned" in rich.status_text.text()
-    session.feed(Progress(phase="train", done=50, total=200, unit="steps"))
-    assert dialog.progress.value() == 250
-    session.feed(fine_tuned())
-    assert "better than before" in dialog.note.text()
-    dialog.compare.click()
-    started = session.sent[-1]
-    assert isinstance(started, StartExperiment)
-    assert started.experiment.variants[1].model == "/tuned"
-
-
-def test_a_failed_fine_tuning_says_why(rich: MainWindow, session: Any, tmp_path: Path) -> None:
-    view = shown(rich, session, quality())
-    session.feed(INSPECTED)
-    view.tune.click()
-    dialog = view.actions_of.tuning
-    assert dialog is not None
-    dialog.folder.setText(str(tmp_path / "tuned"))
-    dialog.start.click()
-    session.feed(Failure(kind="disk", message="There is no room for the trained model."))
-    assert dialog.note.text() == "There is no room for the trained model."
-    assert dialog.start.isEnabled()
-    dialog.close()
-
-
-def test_calibrated_ranges_go_into_setup(rich: MainWindow, session: Any) -> None:
-    static = Variant(precision="int8-static")
-    view = shown(rich, session, quality(), candidate=static)
-    session.feed(INSPECTED)
-    assert not view.calibrate.isHidden()
-    view.calibrate.click()
-    assert session.sent[-1] == Calibrate(model="smollm2-135m", recipe="int8-static")
-    session.feed(
-        Calibrated(model="smollm2-135m", recipe="int8-static", source="text", tokens=512, inputs=9, path="/ranges.json")
-    )
-    assert rich.controller.setup.variant.options == {"int8-static": {"ranges": "/ranges.json"}}
 
 
 def test_a_reopened_comparison_shows_the_same_figures_and_can_be_exported(

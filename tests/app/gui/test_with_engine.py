@@ -1,5 +1,6 @@
 """Fine-tuning, calibrating and verifying a mix in the real window with the real engine and the bundled model."""
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from gptscope.app.gui.window import QUALITY, MainWindow
 from gptscope.app.viewmodels.experiment_view import ExperimentView
 from gptscope.assets.bundled import evaluation_text
 from gptscope.profiling.experiment import Variant, Workload
-from gptscope.profiling.records import ExperimentStarted
+from gptscope.profiling.records import ExperimentStarted, ModelInfo
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PATIENCE_MS = 120_000
@@ -61,13 +62,13 @@ def view(window: MainWindow) -> QualityView:
 
 def tuning(window: MainWindow, folder: Path, *, steps: int, text: str = "") -> TuningDialog:
     """The dialog with one layer to train, one thread."""
-    view(window).tune.click()
+    view(window).buttons.tune.click()
     dialog = view(window).actions_of.tuning
     assert dialog is not None
     dialog.layers.setValue(1)
     dialog.steps.setValue(steps)
-    dialog.folder.setText(str(folder))
-    dialog.text.setText(text)
+    dialog.folder.line.setText(str(folder))
+    dialog.text.line.setText(text)
     return dialog
 
 
@@ -80,29 +81,61 @@ def training(dialog: TuningDialog) -> bool:
     return dialog.note.text().startswith("steps ") and not dialog.note.text().startswith("steps 0 ")
 
 
-def test_a_short_training_shows_progress_and_scores_and_its_folder_loads(
+def prune(window: MainWindow) -> None:
+    """Let the shown candidate be a pruned one, with the INT8 recipe that it had."""
+    page = view(window)._page
+    assert page is not None
+    pruned = msgspec.structs.replace(
+        STATIC, pruning="structured", options={**STATIC.options, "structured": {"heads": 0.0, "mlp": 0.5}}
+    )
+    view(window)._page = dataclasses.replace(page, variant=pruned)
+    view(window).buttons.show_page(view(window)._page)
+
+
+def opened(window: MainWindow, folder: Path, qtbot: QtBot) -> ModelInfo:
+    """What the engine says a saved folder is."""
+    window.controller.inspect(str(folder))
+    qtbot.waitUntil(
+        lambda: window.controller.model is not None or bool(window.controller.model_problem), timeout=PATIENCE_MS
+    )
+    assert window.controller.model_problem == ""
+    assert window.controller.model is not None
+    return window.controller.model
+
+
+def test_a_pruned_model_is_saved_and_trained_and_its_folders_load(
     real: MainWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
+    whole = real.controller.model
+    prune(real)
+    view(real).buttons.save.click()
+    saving = view(real).actions_of.saving
+    assert saving is not None
+    saving.folder.line.setText(str(tmp_path / "pruned"))
+    saving.start.click()
+    assert saving.stop.isEnabled()
+    qtbot.waitUntil(saving.use.isEnabled, timeout=PATIENCE_MS)
+    assert "parameters are left" in saving.note.text()
+    saving.close()
     dialog = tuning(real, tmp_path / "tuned", steps=2)
     notes: list[str] = []
     real.controller.work_changed.connect(lambda _record: notes.append(dialog.note.text()))
     dialog.start.click()
     assert dialog.stop.isEnabled()
     assert real.actions_by_id["stop"].isEnabled(), "Esc stops it, too"
-    qtbot.waitUntil(dialog.compare.isEnabled, timeout=PATIENCE_MS)
-    assert "steps 2 of 2" in notes
-    assert any(note.startswith("windows ") for note in notes)
+    qtbot.waitUntil(dialog.use.isEnabled, timeout=PATIENCE_MS)
+    assert any(note.startswith("steps 2 of 2, loss ") for note in notes)
+    assert "windows 1 of 12, the original model" in notes
     assert dialog.note.text().endswith(f"saved in {tmp_path / 'tuned'}.")
     assert "1 layer trained" in dialog.note.text()
+    assert dialog.note.text().startswith("Structured pruning with INT8 static: perplexity")
     assert not real.actions_by_id["stop"].isEnabled()
     dialog.close()
-    real.controller.inspect(str(tmp_path / "tuned"))
-    qtbot.waitUntil(
-        lambda: real.controller.model is not None or bool(real.controller.model_problem), timeout=PATIENCE_MS
-    )
-    assert real.controller.model_problem == ""
-    assert real.controller.model is not None
-    assert real.controller.model.source == "hf_folder"
+    assert whole is not None
+    for made in ("pruned", "tuned"):
+        model = opened(real, tmp_path / made, qtbot)
+        assert model.source == "hf_folder"
+        assert model.parameters < 0.9 * whole.parameters
 
 
 def test_stopped_killed_and_refused_trainings_leave_one_sentence_and_a_window_that_goes_on(
@@ -128,17 +161,15 @@ def test_stopped_killed_and_refused_trainings_leave_one_sentence_and_a_window_th
     (full / "config.json").write_text("{}")
     binary = tmp_path / "binary.txt"
     binary.write_bytes(bytes(range(256)) * 64)
-    refused = (
-        (full, "", str(full)),
-        (tmp_path / "new", str(binary), "binary.txt"),
-    )
-    for folder, text, named in refused:
-        dialog.folder.setText(str(folder))
-        dialog.text.setText(text)
-        dialog.start.click()
-        qtbot.waitUntil(dialog.start.isEnabled, timeout=PATIENCE_MS)
-        assert named in dialog.note.text()
-        assert not (tmp_path / "new").exists()
+    dialog.folder.line.setText(str(full))
+    assert not dialog.start.isEnabled()
+    assert str(full) in dialog.folder_problem.text()
+    dialog.folder.line.setText(str(tmp_path / "new"))
+    dialog.text.line.setText(str(binary))
+    dialog.start.click()
+    qtbot.waitUntil(dialog.start.isEnabled, timeout=PATIENCE_MS)
+    assert "binary.txt" in dialog.note.text()
+    assert not (tmp_path / "new").exists()
     assert (full / "config.json").read_text() == "{}"
     dialog.reject()
     assert not dialog.isVisible()
@@ -148,7 +179,7 @@ def test_stopped_killed_and_refused_trainings_leave_one_sentence_and_a_window_th
 def test_calibrating_fills_setup_and_verifying_a_mix_measures_it(real: MainWindow, qtbot: QtBot) -> None:
     told: list[str] = []
     real.controller.told.connect(lambda sentence, _level: told.append(sentence))
-    view(real).calibrate.click()
+    view(real).buttons.calibrate.click()
     assert real.actions_by_id["stop"].isEnabled()
 
     def ranges() -> str:

@@ -4,19 +4,20 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from tokenizers import Tokenizer as FastTokenizer
 
-from gptscope.models.config import GPTConfig, RopeScaling
+from gptscope.models.config import PRESETS, GPTConfig, RopeScaling
 from gptscope.models.gpt import GPT, init_weights
 from gptscope.models.levers import LeverContext, Machine
 from gptscope.models.loaders import ModelError, load_model
 from gptscope.models.loaders.config_writing import config_fields
 from gptscope.models.loaders.families import FAMILIES, find_family, read_config
-from gptscope.models.loaders.saving import check_source, check_target, save_folder
+from gptscope.models.loaders.saving import check_room, check_source, check_target, save_folder
 from gptscope.models.loaders.settings import Settings
 from gptscope.models.prepare import prepare
 
@@ -225,3 +226,20 @@ def test_families_without_a_written_config_are_refused_early(monkeypatch: pytest
         config_fields(replace(GPT2, family="gpt_neox"), ())
     check_source("bundled")
     check_source("preset:tiny")
+
+
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="cannot be made: File name too long"):
+        check_target(tmp_path / ("x" * 300))
+    check_target(tmp_path / "new")
+    assert list(tmp_path.iterdir()) == [], "looking leaves nothing behind"
+
+
+def test_a_disk_without_room_for_the_weights_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = PRESETS["gpt2-124m"]
+    check_room(tmp_path / "new", config)
+    monkeypatch.setattr("shutil.disk_usage", lambda _folder: SimpleNamespace(free=config.parameter_count * 4 - 1))
+    with pytest.raises(ModelError, match=r"takes 0\.50 GB, but the disk of .*new has only 0\.50 GB free"):
+        check_room(tmp_path / "new", config)
