@@ -144,12 +144,14 @@ def graph_sums(linked: Linked) -> list[GraphSums]:
     """Graph launches by name; also other calls that launched many kernels at once."""
     trace = linked.trace
     known = np.flatnonzero(linked.launch >= 0)
-    if not known.size:
+    launch = linked.launch[known]
+    of_graph = trace.named_so(lambda name: any(word in name for word in _GRAPH_WORDS))
+    if not of_graph.any() and (launch[1:] > launch[:-1]).all():  # each launched one piece of work
         return []
-    per_launch = group_by(linked.launch[known])
-    rows = linked.launch[known][per_launch.first]
+    per_launch = group_by(launch)
+    rows = launch[per_launch.first]
     sizes, time = per_launch.sizes(), per_launch.sums(trace.duration_ns[linked.work[known]])
-    is_graph = trace.named_so(lambda name: any(word in name for word in _GRAPH_WORDS))[rows] | (sizes > 1)
+    is_graph = of_graph[rows] | (sizes > 1)
     all_ns = int(trace.duration_ns[linked.work].sum())
     groups = group_by(trace.name[rows[is_graph]])
     table = []

@@ -202,7 +202,9 @@ class Linked:
     @cached_property
     def devices(self) -> list[int]:
         """Numbers of the devices that worked."""
-        return [int(d) for d in np.unique(self.trace.device[self.work])]
+        device = self.trace.device[self.work]
+        numbers: list[int] = device[group_by(device).first].tolist()
+        return numbers
 
     @cached_property
     def device_covers(self) -> dict[int, Cover]:

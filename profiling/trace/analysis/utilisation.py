@@ -1,10 +1,13 @@
 """How busy each device was: union of its work, overlap of compute, copies and communication, idle time."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from gptscope.profiling.trace.analysis.linked import Linked
+from gptscope.profiling.trace.grouping import group_by
+from gptscope.profiling.trace.intervals import overlap_ns
 from gptscope.profiling.trace.table import Bools, Int64
 
 
@@ -48,8 +51,9 @@ def device_use(linked: Linked) -> list[DeviceUse]:
         rows = linked.work[here]
         talks, copies = linked.communicates[here], is_copy[here]
         computes = ~talks & ~copies
-        compute = _covered_ns(linked, rows, computes)
         busy = linked.device_covers[device].total_ns
+        covered = partial(_covered_ns, linked, rows, busy)
+        compute = covered(computes)
         if linked.range_ns is None:
             window = int(trace.ends(rows).max() - trace.start_ns[rows].min())
         else:
@@ -61,14 +65,14 @@ def device_use(linked: Linked) -> list[DeviceUse]:
                 busy_ns=busy,
                 idle_ns=window - busy,
                 work_ns=int(trace.duration_ns[rows].sum()),
-                overlap_ns=_overlap_ns(linked, rows, busy),
+                overlap_ns=_overlap_ns(linked, rows),
                 kernels=int(trace.in_categories("kernel", "mtia_ccp_events", "hpu_op")[rows].sum()),
                 compute_ns=compute,
-                copy_ns=_covered_ns(linked, rows, copies),
-                communication_ns=_covered_ns(linked, rows, talks),
-                exposed_copy_ns=_covered_ns(linked, rows, computes | copies) - compute,
-                exposed_communication_ns=_covered_ns(linked, rows, computes | talks) - compute,
-                streams=len(np.unique(trace.stream[rows])),
+                copy_ns=covered(copies),
+                communication_ns=covered(talks),
+                exposed_copy_ns=covered(computes | copies) - compute,
+                exposed_communication_ns=covered(computes | talks) - compute,
+                streams=group_by(trace.stream[rows]).count,
                 name=_device_name(linked, device),
             )
         )
@@ -80,26 +84,17 @@ def host_busy_ns(linked: Linked) -> int:
     return linked.cover(linked.covering_operators).total_ns
 
 
-def _covered_ns(linked: Linked, rows: Int64, chosen: Bools) -> int:
+def _covered_ns(linked: Linked, rows: Int64, busy_ns: int, chosen: Bools) -> int:
     """Length of the union of some of a device's work."""
-    return linked.cover(rows[chosen]).total_ns
+    return busy_ns if chosen.all() else linked.cover(rows[chosen]).total_ns
 
 
-def _overlap_ns(linked: Linked, rows: Int64, busy_ns: int) -> int:
-    """Time covered at least twice: a running count of open intervals."""
+def _overlap_ns(linked: Linked, rows: Int64) -> int:
+    """Time covered at least twice, inside the range."""
     start, end = linked.trace.start_ns[rows], linked.trace.ends(rows)
     if linked.range_ns is not None:
         start, end = np.maximum(start, linked.range_ns[0]), np.minimum(end, linked.range_ns[1])
-    if int((end - start).sum()) == busy_ns:
-        return 0
-    moments = np.concatenate((start, end))
-    first = moments.min()
-    moments -= first
-    moments *= 2  # the last bit is set for beginnings: at one moment ends come first
-    moments[: start.size] += 1
-    moments.sort()
-    opened = np.cumsum((moments & 1) * 2 - 1)
-    return int(np.diff(moments >> 1)[opened[:-1] >= 2].sum())
+    return overlap_ns(start, end)
 
 
 def _device_name(linked: Linked, device: int) -> str:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptscope.profiling.trace.grouping import group_by, heaviest
-from gptscope.profiling.trace.intervals import Cover, merged
+from gptscope.profiling.trace.intervals import Cover, merged, overlap_ns, union_ns
 from gptscope.profiling.trace.lanes import free_lanes
+from gptscope.profiling.trace.matching import look_up
 from gptscope.profiling.trace.nested import above, depths, nearest, nest_rows
 from gptscope.profiling.trace.pairs import BEGIN, END, pair_up
 from gptscope.profiling.trace.times import MISSING_NS, decimal_ns
@@ -35,6 +36,10 @@ def test_a_cover_knows_how_much_of_any_interval_it_covers(held: list[tuple[int, 
     start, end = merged(*columns(held))
     assert (end > start).all()
     assert (start[1:] > end[:-1]).all()
+    assert {t for s, e in zip(start.tolist(), end.tolist(), strict=True) for t in range(s, e)} == covered
+    assert union_ns(*columns(held)) == len(covered)
+    open_at = [sum(s <= t < s + n for s, n in held) for t in covered]
+    assert overlap_ns(*columns(held)) == sum(count >= 2 for count in open_at)
 
 
 @st.composite
@@ -195,6 +200,19 @@ def test_many_narrow_columns_group_like_one(entries: list[tuple[int, ...]]):
     groups = group_by(*columns)
     assert [entries[i] for i in groups.first] == sorted(set(entries))
     assert [sorted(set(entries))[number] for number in groups.of] == entries
+
+
+ids = st.sampled_from([0, 1, 2, 5, -3, 100, 127, -128])
+
+
+@settings(deadline=None)
+@given(st.lists(ids, max_size=20), st.lists(ids, max_size=20), st.sampled_from([1, 2**40]))
+def test_ids_are_found_in_the_last_row_that_has_them(keys: list[int], wanted: list[int], factor: int):
+    kind = np.int8 if factor == 1 else np.int64
+    rows = np.arange(len(keys), dtype=np.int64) * 3
+    found = look_up(np.array(keys, dtype=kind) * factor, rows, np.array(wanted, dtype=kind) * factor)
+    last = dict(zip(keys, rows.tolist(), strict=True))
+    assert found.tolist() == [last.get(one, -1) if one else -1 for one in wanted]
 
 
 @settings(deadline=None)
