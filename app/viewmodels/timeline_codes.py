@@ -13,7 +13,7 @@ Codes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
 CONTAINER, STEP, WAITING, UNFINISHED = range(len(CATEGORIES), len(CATEGORIES) + 4)
-"""Codes after those of the categories: modules and operators that call others, steps, waiting for a device, and
+"""Codes after those of the categories: modules and operators that mostly call others, steps, waiting for a device, and
 events whose end was not recorded."""
 NAMES = (*CATEGORIES, "container", "step", "waiting", "unfinished")
 """Code -> what it is."""
@@ -39,8 +39,8 @@ def event_codes(linked: Linked, depth_parent: npt.NDArray[np.bool_]) -> Codes:
         codes[synchronising(linked) & trace.launches()] = WAITING
         codes[trace.in_categories("cuda_sync")] = WAITING
     elif linked.operators.size:
-        leaves = leaf_operators(linked)
-        codes[leaves] = linked.operator_codes[leaves]
+        working = working_operators(linked)
+        codes[working] = linked.operator_codes[working]
     else:
         by_name = np.array([CATEGORIES.index(category_by_name(name)) for name in trace.names], np.uint8)
         if by_name.size:
@@ -50,12 +50,13 @@ def event_codes(linked: Linked, depth_parent: npt.NDArray[np.bool_]) -> Codes:
     return codes
 
 
-def leaf_operators(linked: Linked) -> npt.NDArray[np.int64]:
-    """Rows of operators that call no other operator."""
+def working_operators(linked: Linked) -> npt.NDArray[np.int64]:
+    """Rows of operators that call no other operator, or still take at least half of their time themselves."""
+    rows, nesting = linked.operators, linked.nesting
     calls = np.zeros(len(linked.trace), bool)
-    parent = linked.nesting.parent[linked.operators]
+    parent = nesting.parent[rows]
     calls[parent[parent >= 0]] = True
-    return linked.operators[~calls[linked.operators]]
+    return rows[~calls[rows] | (2 * nesting.self_ns[rows] >= linked.trace.duration_ns[rows])]
 
 
 def step_rows(linked: Linked) -> Bools:

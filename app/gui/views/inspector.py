@@ -2,14 +2,15 @@
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import label, rule, set_text, wrapped
+from gptscope.app.gui.widgets.named_lines import NamedLines
 from gptscope.app.viewmodels.inspect_kernel import Lines
 
 WIDTH = 296
-_PADDING, _GAP, _SCROLL_BAR = 12, 8, 12
+_PADDING, _SCROLL_BAR = 12, 12
 _ICONS: dict[bool | None, tuple[str, str, str]] = {
     True: ("check", "good", "in effect"),
     False: ("cross", "bad", "not in effect"),
@@ -44,10 +45,9 @@ class Inspector(QFrame):
         head.addWidget(self._swatch)
         head.addWidget(self._title, 1)
         column.addLayout(head)
-        self._rows = QVBoxLayout()
-        self._rows.setContentsMargins(0, 2, 0, 4)
-        self._rows.setSpacing(1)
-        column.addLayout(self._rows)
+        self.lines = NamedLines(WIDTH - _SCROLL_BAR - 2 * _PADDING)
+        self.lines.setContentsMargins(0, 2, 0, 4)
+        column.addWidget(self.lines)
         self._proof = QWidget()
         self._proof_list = QVBoxLayout(self._proof)
         self._proof_list.setContentsMargins(0, 4, 0, 0)
@@ -56,7 +56,6 @@ class Inspector(QFrame):
         column.addStretch(1)
         area.setWidget(inner)
         outer.addWidget(area)
-        self._lines: list[_Line] = []
         self._category = ""
         theme.changed.connect(self._repaint)
         self.show_nothing()
@@ -66,7 +65,7 @@ class Inspector(QFrame):
         self._category = ""
         self._swatch.hide()
         set_text(self._title, "Chosen kernel")
-        self._show_lines((("", "Choose a row or a dot to see all about it."),))
+        self.lines.show_lines((("", "Choose a row or a dot to see all about it."),))
 
     def show_kernel(self, category: str, lines: Lines) -> None:
         """Show one kernel."""
@@ -75,7 +74,7 @@ class Inspector(QFrame):
         set_text(self._title, lines[0][1])
         self._title.setToolTip(lines[0][1])
         self._title.setMaximumWidth(WIDTH - 48)
-        self._show_lines(lines[1:])
+        self.lines.show_lines(lines[1:])
 
     def _paint_swatch(self) -> None:
         self._swatch.setVisible(bool(self._category))
@@ -84,16 +83,6 @@ class Inspector(QFrame):
             pixmap.fill(self._theme.category(self._category))
             self._swatch.setPixmap(pixmap)
             self._swatch.setFixedWidth(8)
-
-    def _show_lines(self, lines: Lines) -> None:
-        while len(self._lines) < len(lines):
-            line = _Line()
-            self._rows.addWidget(line)
-            self._lines.append(line)
-        for index, line in enumerate(self._lines):
-            line.setVisible(index < len(lines))
-            if index < len(lines):
-                line.show_texts(*lines[index])
 
     def show_evidence(self, items: tuple[tuple[str, bool | None, str], ...]) -> None:
         """Show what the profile proves about each lever."""
@@ -126,41 +115,3 @@ class Inspector(QFrame):
     def _repaint(self) -> None:
         self._paint_swatch()
         self.show_evidence(self._evidence)
-
-
-class _Line(QWidget):
-    """A name and its value: beside it where it fits, else below over the whole width."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(_GAP)
-        self._grid.setVerticalSpacing(0)
-        self._grid.setColumnStretch(1, 1)
-        self._name, self._value = label("", level=2, size=12), wrapped(size=12)
-        self._name.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
-        self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._grid.addWidget(self._name, 0, 0)
-        self._grid.addWidget(self._value, 0, 1)
-
-    def show_texts(self, name: str, value: str) -> None:
-        """Show one line."""
-        set_text(self._name, name)
-        set_text(self._value, breakable(value))
-        self._name.ensurePolished()
-        self._value.ensurePolished()
-        self._name.setVisible(bool(name))
-        taken = self._name.fontMetrics().horizontalAdvance(name) + _GAP if name else 0
-        room = WIDTH - _SCROLL_BAR - 2 * _PADDING - taken
-        self._grid.removeWidget(self._value)
-        if self._value.fontMetrics().horizontalAdvance(value) <= room:
-            self._grid.addWidget(self._value, 0, 1)
-        else:
-            self._grid.addWidget(self._value, 1, 0, 1, 2)
-
-
-def breakable(text: str) -> str:
-    """Long module paths and shapes may break after dots and commas (zero-width spaces)."""
-    return text.replace(".", ".\u200b").replace(",", ",\u200b").replace("_", "_\u200b") if len(text) > 24 else text

@@ -1,29 +1,30 @@
 """Right of the timeline: sums of the selected range; all about the chosen event, its links and its arguments."""
 
-import re
 import threading
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFontMetrics, QPainter, QPixmap
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QPainter, QPixmap
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.timeline.state import TimelineState
 from gptscope.app.gui.widgets.basics import ElidedLabel, button, label, rule, set_text, wrapped
 from gptscope.app.gui.widgets.guarded import guarded_as
+from gptscope.app.gui.widgets.named_lines import NamedLines
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.charts.kernel_times import category_title
 from gptscope.app.viewmodels.timeline_codes import NAMES, is_work
 from gptscope.app.viewmodels.timeline_links import TITLES
 from gptscope.app.viewmodels.timeline_work import RangeSums
-from gptscope.app.viewmodels.trace_details import Lines, argument_lines, event_lines, range_lines
+from gptscope.app.viewmodels.trace_details import argument_lines, event_lines, range_lines
 
 WIDTH = 296
 _MOST_LINKS = 6
-_ROOM = WIDTH - 54
+_PADDING, _SCROLL_BAR = 12, 12
+_ROOM = WIDTH - 2 * _PADDING - _SCROLL_BAR
 """Pixels for a name and its value on one line."""
 
 
@@ -82,7 +83,7 @@ class TraceInspector(QFrame):
         inner = QWidget()
         inner.setProperty("fill", "bg1")
         column = QVBoxLayout(inner)
-        column.setContentsMargins(12, 8, 12, 8)
+        column.setContentsMargins(_PADDING, 8, _PADDING, 8)
         column.setSpacing(4)
         column.addLayout(self._make_range())
         column.addWidget(rule())
@@ -124,7 +125,8 @@ class TraceInspector(QFrame):
         head.addWidget(self.title, 1)
         head.addWidget(self.length)
         column.addLayout(head)
-        self._event_grid = _grid(column)
+        self.details = NamedLines(_ROOM)
+        column.addWidget(self.details)
         self._links = QVBoxLayout()
         self._links.setSpacing(0)
         column.addLayout(self._links)
@@ -142,7 +144,8 @@ class TraceInspector(QFrame):
         column.addLayout(buttons)
         self.arguments_title = label("Arguments", bold=True, size=12)
         column.addWidget(self.arguments_title)
-        self._argument_grid = _grid(column)
+        self.arguments = NamedLines(_ROOM)
+        column.addWidget(self.arguments)
         return column
 
     # ---------------------------------------------------------------------------------------------- showing
@@ -199,16 +202,15 @@ class TraceInspector(QFrame):
 
     def _show_event(self) -> None:
         timeline, row = self._state.timeline, self._state.row
-        for layout in (self._event_grid, self._links, self._argument_grid):
-            _clear(layout)
+        _clear(self._links)
+        self.arguments.show_lines(())
         chosen = timeline is not None and row is not None
         for widget in (self._swatch, self.length, self.previous, self.next, self.arguments_title):
             widget.setVisible(chosen)
         if timeline is None or row is None:
             self._asked = -1
             set_text(self.title, "Chosen event" if timeline is not None else "")
-            if timeline is not None:
-                self._event_grid.addWidget(label("Click an event to see all about it.", level=2, size=12), 0, 0, 1, 2)
+            self.details.show_lines(() if timeline is None else (("", "Click an event to see all about it."),))
             return
         lines = event_lines(timeline, row)
         set_text(self.title, lines[0][1])
@@ -217,7 +219,7 @@ class TraceInspector(QFrame):
         self._swatch.setVisible(row >= 0 and is_work(code))
         if row >= 0 and is_work(code):
             self._swatch.setPixmap(self._swatch_of(NAMES[code]))
-        _fill(self._event_grid, lines[2:] if self.length.text() else lines[1:])
+        self.details.show_lines(lines[2:] if self.length.text() else lines[1:])
         self._show_links()
         self.arguments_title.setVisible(row >= 0)
         for widget in (self.previous, self.next):
@@ -256,7 +258,7 @@ class TraceInspector(QFrame):
         timeline = self._state.timeline
         assert timeline is not None
         self._asked = row
-        self._argument_grid.addWidget(label("Reading…", level=3, size=12), 0, 0, 1, 2)
+        self.arguments.show_lines((("", "Reading…"),))
         trace = timeline.trace
         threading.Thread(
             target=lambda: self._arguments.emit(row, (trace, trace.args(row))), name="read arguments", daemon=True
@@ -267,9 +269,8 @@ class TraceInspector(QFrame):
         timeline = self._state.timeline
         if row != self._asked or timeline is None or trace is not timeline.trace:
             return
-        _clear(self._argument_grid)
-        lines: Lines = argument_lines(args)
-        _fill(self._argument_grid, lines or (("", "The file has none for this event."),))
+        lines = argument_lines(args)
+        self.arguments.show_lines(lines or (("", "The file has none for this event."),))
 
 
 def _grid(column: QVBoxLayout) -> QGridLayout:
@@ -279,29 +280,6 @@ def _grid(column: QVBoxLayout) -> QGridLayout:
     grid.setVerticalSpacing(2)
     column.addLayout(grid)
     return grid
-
-
-def _fill(grid: QGridLayout, lines: Lines) -> None:
-    """Name and value side by side; a long value has lines of its own below its name."""
-    metrics = QFontMetrics(label("", size=12).font())
-    for number, (name, text) in enumerate(lines):
-        title, value = label(name, level=2, size=12), wrapped(_breakable(text), size=12)
-        value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        title.setAlignment(Qt.AlignmentFlag.AlignTop)
-        grid.addWidget(title, 2 * number, 0)
-        if metrics.horizontalAdvance(name) + metrics.horizontalAdvance(text) > _ROOM:
-            value.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(value, 2 * number + 1, 0, 1, 2)
-        else:
-            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(value, 2 * number, 1)
-    grid.setColumnStretch(1, 1)
-
-
-def _breakable(text: str) -> str:
-    """Long names without spaces may break anywhere but in the middle of a word (zero-width spaces)."""
-    return re.sub(r"(?<=[.,_:<>(){}/&])(?<!\d\.(?=\d))", "\u200b", text) if len(text) > 24 else text
 
 
 def _clear(layout: QGridLayout | QVBoxLayout) -> None:

@@ -42,7 +42,7 @@ def test_an_opened_trace_with_a_range_and_a_chosen_kernel(
     view.state.select((step.start + 100_000, step.start + 300_000))
     kernel = int(np.flatnonzero(timeline.trace.named_so("flash_fwd_kernel".__eq__))[5])
     view.timeline.show_row(kernel)
-    qtbot.waitUntil(lambda: view.inspector._argument_grid.count() > 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(view.inspector.arguments.texts()) > 2, timeout=10_000)
     window.tell("Ready.", "info")
     focus = window.focusWidget()
     if focus is not None:

@@ -68,6 +68,13 @@ def test_work_has_its_category_s_colour_and_containers_have_none(timeline: Timel
     assert kinds["cudaDeviceSynchronize"] == "waiting"
 
 
+def test_an_operator_has_its_colour_when_it_does_most_of_its_time_itself(tmp_path: Path) -> None:
+    events = [op("aten::mm", 0, 100), op("aten::view", 10, 2), op("aten::linear", 200, 100), op("aten::addmm", 205, 90)]
+    made = cpu_timeline(tmp_path, events)
+    kinds = {made.trace.name_of(row): NAMES[made.codes[row]] for row in range(len(made.trace))}
+    assert kinds == {"aten::mm": "GEMM", "aten::view": "GEMM", "aten::linear": "container", "aten::addmm": "GEMM"}
+
+
 def test_links_lead_from_kernel_to_launch_and_operator_and_back(timeline: Timeline) -> None:
     trace = timeline.trace
     kernel = int(np.flatnonzero(trace.named_so("flash_fwd_kernel".__eq__))[3])
