@@ -104,6 +104,23 @@ def take_all(window: MainWindow) -> None:
     controller.pin_stored(controller.experiment.run_ids[0])
     measure(window, (narrow,), quality=False)
     views(window, {"live": LIVE, "profile": PROFILE, "history": HISTORY})
+    take_trace(window)
+
+
+def take_trace(window: MainWindow) -> None:
+    """The trace of the shown run: its second step as the range, the longest call of its longest kernel chosen."""
+    window.tracing.open_shown_run()
+    trace = window.tracing.view
+    assert trace is not None
+    wait("reading the trace", lambda: trace.trace is not None and not trace.loader.busy)
+    timeline = trace.state.timeline
+    assert timeline is not None
+    trace.tables.views["kernels"].selectRow(0)
+    step = timeline.steps[1]
+    room = (step.end - step.start) * 0.02
+    trace.state.select((step.start, step.end))
+    trace.state.look(trace.state.axis.to(step.start - room, step.end + room))
+    views(window, {"trace": window.TRACE})
 
 
 def main() -> int:
