@@ -15,12 +15,12 @@ from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.forms.setup_dock import SetupDock
 from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.strips import MenuCorner, StatusLine, ViewBar
+from gptscope.app.gui.surroundings import Surroundings
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.tracing import Tracing, looks_like_trace
 from gptscope.app.gui.views.first import FirstScreen
-from gptscope.app.gui.widgets.basics import ThemedIcons, set_text
+from gptscope.app.gui.widgets.basics import ThemedIcons
 from gptscope.app.gui.widgets.guarded import guarded
-from gptscope.app.viewmodels.window_texts import end_sentence, window_title, workload_line
 
 if TYPE_CHECKING:
     from gptscope.app.gui.views.compare import CompareView
@@ -69,7 +69,6 @@ class MainWindow(QMainWindow):
         self._trace_menu = self.actions_by_id.fill(self.menuBar())["Trace"]
         self.dock = SetupDock(controller, theme, self.icons)
         self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, self.dock)
-        self.dock.visibilityChanged.connect(self._on_dock_shown)
         self._make_centre()
         self._make_corner()
         self._make_status_bar()
@@ -113,7 +112,6 @@ class MainWindow(QMainWindow):
         else:
             self.menuBar().setCornerWidget(corner)
             corner.show()
-        self._show_theme_icon()
 
     def _make_status_bar(self) -> None:
         self._status = StatusLine(self.statusBar(), self.theme)
@@ -123,16 +121,10 @@ class MainWindow(QMainWindow):
         controller = self.controller
         controller.told.connect(self.tell)
         controller.running_changed.connect(self._on_running)
-        controller.fetch_changed.connect(self._show_stoppable)
-        controller.work_changed.connect(self._show_stoppable)
         controller.experiment_opened.connect(self._on_opened)
-        controller.baseline_changed.connect(self._show_baseline)
-        controller.setup_changed.connect(self._show_workload)
-        controller.capabilities_changed.connect(self._on_capabilities)
+        controller.baseline_changed.connect(self._on_redraw)
         self.comparing.changed.connect(self._on_comparing)
-        self.theme.changed.connect(self._show_theme_icon)
-        self._show_baseline()
-        self._show_workload()
+        self._surroundings = Surroundings(self)
         self._on_running()
         self._on_comparing()
         self.actions_by_id["view_trace"].setEnabled(False)
@@ -259,58 +251,18 @@ class MainWindow(QMainWindow):
 
     def _on_opened(self) -> None:
         self.show_view(LIVE)
-        self._show_title()
-        self._show_workload()
-        self._show_exports()
         self._on_redraw()
 
     def _on_running(self) -> None:
-        running = self.controller.running
-        if running:
+        if self.controller.running:
             self._redraw.start()
         else:
             self._redraw.stop()
             self._on_redraw()
-            if self.controller.experiment is not None and self.controller.experiment.finished is not None:
-                self._tell_end()
-        for action_id in ("run", "demo"):
-            self.actions_by_id[action_id].setEnabled(not running)
-        self._show_stoppable()
-        self._show_exports()
-        self._show_title()
-
-    def _show_stoppable(self) -> None:
-        controller = self.controller
-        self.actions_by_id["stop"].setEnabled(controller.running or controller.fetching or controller.working)
-
-    def _show_title(self) -> None:
-        self.setWindowTitle(window_title(self.controller.experiment, running=self.controller.running))
-
-    def _tell_end(self) -> None:
-        view = self.controller.experiment
-        assert view is not None
-        assert view.finished is not None
-        library = self.controller.library
-        reason = library.unkept_reason if library is not None else "There is no library."
-        self.tell(end_sentence(view, reason), "warning" if reason or view.refused else "info")
-
-    def _show_exports(self) -> None:
-        has_run = self.controller.experiment is not None
-        for action_id in self.commands.EXPORTS:
-            whole = not self.controller.running or "chart" in action_id  # a run is saved once it has ended
-            self.actions_by_id[action_id].setEnabled(has_run and whole)
-        self.export_button.setEnabled(has_run)
-        self.actions_by_id["pin"].setEnabled(has_run)
-
-    # ---------------------------------------------------------------------------------------------- texts
 
     def tell(self, sentence: str, level: str = "info") -> None:
         """Show a sentence in the status bar."""
         self._status.tell(sentence, level)
-
-    def _on_capabilities(self) -> None:
-        if not self.controller.running:
-            self.tell("Ready. Nothing leaves this machine unless you fetch a model.", "info")
 
     def _on_comparing(self) -> None:
         self.tabs.setTabVisible(COMPARE, self.comparing.available)
@@ -324,33 +276,11 @@ class MainWindow(QMainWindow):
             self.tabs.setTabVisible(QUALITY, available)
         self.actions_by_id["view_quality"].setEnabled(available)
 
-    def _show_baseline(self) -> None:
-        baseline = self.controller.baseline
-        self.bar.show_baseline(baseline.name if baseline is not None else None)
-        self.actions_by_id["unpin"].setEnabled(baseline is not None)
-        self._on_redraw()
-
-    def _show_workload(self) -> None:
-        self.bar.show_workload(workload_line(self.controller.experiment))
-
     def _on_library(self) -> None:
         self.first.refresh_recent()
         if self.history is not None:
             self.history.reload()
-        library = self.controller.library
-        count = len(library.entries()) if library is not None else 0
-        set_text(self.status_right, f"library: {count} run{'s' if count != 1 else ''}")
-
-    def _show_theme_icon(self) -> None:
-        dark = self.theme.name == "dark"
-        self.theme_button.setIcon(self.theme.icon("sun" if dark else "moon", "t2"))
-        for choice in ("system", "dark", "light"):
-            self.actions_by_id[f"theme_{choice}"].setChecked(self.theme.choice == choice)
-
-    def _on_dock_shown(self, shown: bool) -> None:
-        if not self.isMinimized():
-            self.setup_button.setVisible(not shown)
-            self.actions_by_id["toggle_setup"].setChecked(shown)
+        self._surroundings.show_library()
 
     # ---------------------------------------------------------------------------------------------- drop and close
 
