@@ -10,7 +10,7 @@ from gptscope.app.gui.theme import Theme
 from gptscope.app.viewmodels.charts.bars import BarChart, BarPart, BarRow, no_bars
 
 _ROW, _ROW_MOST, _BAR, _TOP, _AXIS = 20, 28, 13, 4, 22
-_NAME_MOST, _NAME_SHARE = 190, 0.36
+_LEFT, _NAME_MOST, _NAME_SHARE = 4, 190, 0.36
 _PX = 12
 
 
@@ -27,7 +27,7 @@ class BarsCanvas(PointedCanvas[BarChart, tuple[BarRow, BarPart | None]]):
         metrics, width = self.theme.metrics(_PX), float(self.width())
         rows = self._chart.rows
         names = max((metrics.horizontalAdvance(row.name) for row in rows), default=0.0)
-        left = min(names, _NAME_MOST, width * _NAME_SHARE) + 8
+        left = min(names, _NAME_MOST, width * _NAME_SHARE) + _LEFT + 8
         numbers = max((metrics.horizontalAdvance(row.text) for row in rows), default=0.0) + 8
         bottom = self.height() - _AXIS - legend_height(self.theme, self._chart.legend, width)
         return QRectF(left, _TOP, max(width - left - numbers - 4, 24), max(bottom - _TOP, 10))
@@ -88,8 +88,8 @@ class BarsCanvas(PointedCanvas[BarChart, tuple[BarRow, BarPart | None]]):
         painter.setFont(theme.font(_PX))
         painter.setPen(theme.color("t1"))
         metrics = theme.metrics(_PX)
-        name = metrics.elidedText(row.name, Qt.TextElideMode.ElideMiddle, area.left() - 8)
-        painter.drawText(QRectF(0, box.top() - 4, area.left() - 8, box.height() + 8), _MIDDLE_RIGHT, name)
+        name = metrics.elidedText(row.name, Qt.TextElideMode.ElideMiddle, area.left() - _LEFT - 8)
+        painter.drawText(QRectF(_LEFT, box.top() - 4, area.left() - _LEFT - 8, box.height() + 8), _MIDDLE_RIGHT, name)
         x, outlined = box.left(), []
         for part in row.parts:
             wide = self._chart.axis.position(part.value) * area.width()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 
 from gptscope.app.gui.charts.canvas import PlotCanvas
@@ -30,6 +31,7 @@ class ChartPanel(Panel):
         super().__init__(title, source)
         self._read_out = read_out
         self._export = export
+        self.source.elide = Qt.TextElideMode.ElideMiddle  # of a dot's text the values stand at the end
         self.title.setToolTip(help_for(help_key))
         self.canvas = PlotCanvas(theme, zoomable=zoomable)
         self.canvas.setAccessibleName(title)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QStackedWidget
 
 from gptscope.app.gui.charts.bars_chart import BarsCanvas
@@ -29,6 +29,7 @@ class TraceChartPanel(Panel):
         self.setProperty("fill", "bg1")
         self.setMinimumWidth(280)
         self._export = export
+        self.source.elide = Qt.TextElideMode.ElideMiddle  # values stand at the end
         self.shown = WAITING
         self.bars, self.columns, self.plot = BarsCanvas(theme), ColumnsCanvas(theme), PlotCanvas(theme)
         self.stack = QStackedWidget()

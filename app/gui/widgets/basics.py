@@ -61,6 +61,7 @@ class ElidedLabel(QLabel):
         style_label(self, level=level, size=size, bold=bold)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(24)
+        self.elide = Qt.TextElideMode.ElideRight
 
     @guarded_as(QSize())
     def minimumSizeHint(self) -> QSize:
@@ -70,7 +71,7 @@ class ElidedLabel(QLabel):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         metrics = QFontMetrics(self.font())
-        text = metrics.elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        text = metrics.elidedText(self.text(), self.elide, self.width())
         painter.setPen(self.palette().color(self.foregroundRole()))
         painter.drawText(self.rect(), int(self.alignment()), text)
 

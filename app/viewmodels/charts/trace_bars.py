@@ -75,7 +75,7 @@ def tensor_core_bars(use: dict[str, TensorCoreUse], linked: Linked) -> BarChart:
         shares = ((one.used_ns, category, "on tensor cores"), (one.unused_ns, f"{category}:faint", "not on them"))
         text = "n/a: names do not tell" if one.used_share is None else fmt.percent(one.used_ns / one.eligible_ns)
         if one.unknown_ns and one.used_share is not None:
-            text += f", {fmt.percent(one.unknown_ns / one.eligible_ns)} not told"
+            text += f", {fmt.share(one.unknown_ns / one.eligible_ns)} not told"
         rows.append(
             _stacked(category_title(category), category, text, (*shares, (one.unknown_ns, "hollow", "cannot be told")))
         )
@@ -143,7 +143,7 @@ def graph_bars(graphs: Sequence[GraphSums], empty: str) -> BarChart:
         each = fmt.number(one.kernels / one.launches)
         label = f"{one.name}: {_ms(one.device_ns)} in {fmt.count(one.launches)} launches of {each} kernels"
         part = BarPart(value=one.device_ns / _NS_PER_MS, look="base", key=one.name, label=label)
-        text = f"{_ms(one.device_ns)}, {fmt.percent(one.share)} of work"
+        text = f"{_ms(one.device_ns)}, {fmt.share(one.share)} of work"
         rows.append(BarRow(name=one.name, key=one.name, text=text, parts=(part,)))
     return _chart(rows, empty)
 

@@ -37,7 +37,7 @@ def step_columns(steps: Sequence[StepTimes]) -> ColumnChart:
         if total > 0:
             heights = [step.parts_ns[part] / _NS_PER_MS for step in steps]
             layers.append(ColumnLayer(name=PART_TITLES.get(part, part), look=_LOOKS[part], heights=heights))
-            legend.append((_LOOKS[part], f"{PART_TITLES.get(part, part)} {fmt.percent(total / whole)}"))
+            legend.append((_LOOKS[part], f"{PART_TITLES.get(part, part)} {fmt.share(total / whole)}"))
     return ColumnChart(
         x_axis=_numbered([step.name.rpartition("#")[2] for step in steps]),
         y_axis=linear_axis(0, max(step.wall_ns for step in steps) / _NS_PER_MS, unit="ms", title="milliseconds"),
@@ -52,7 +52,7 @@ def step_columns(steps: Sequence[StepTimes]) -> ColumnChart:
 
 def _about(step: StepTimes) -> str:
     parts = sorted(((ns, part) for part, ns in step.parts_ns.items() if ns), reverse=True)[:3]
-    texts = [f"{PART_TITLES.get(part, part)} {fmt.percent(ns / step.wall_ns)}" for ns, part in parts]
+    texts = [f"{PART_TITLES.get(part, part)} {fmt.share(ns / step.wall_ns)}" for ns, part in parts]
     return f"{step.name}: {fmt.number(step.wall_ns / _NS_PER_MS)} ms, {', '.join(texts)}"
 
 
