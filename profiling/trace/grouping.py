@@ -100,7 +100,10 @@ def _numbered(column: Integers) -> tuple[Integers, int]:
     span = high - low + 1
     if span >= _MOST_CODES:
         return _dense(column, span)
-    number: Integers = np.empty(column.size, dtype=np.int32 if span < _NARROW else np.int64)
+    narrow = np.int32 if span < _NARROW else np.int64
+    if not low:
+        return column.astype(narrow), span
+    number: Integers = np.empty(column.size, dtype=narrow)
     np.subtract(column, low, out=number, dtype=np.int64, casting="unsafe")
     return number, span
 
@@ -112,6 +115,8 @@ def _dense(number: Integers, span: int) -> tuple[Integers, int]:
         return of, numbers.size
     used = np.zeros(span, dtype=bool)
     used[number] = True
+    if used.all():
+        return number, span
     dense = np.cumsum(used, dtype=number.dtype)
     dense -= 1
     for block in blocks(number.size):

@@ -84,8 +84,8 @@ def _self_times(trace: Trace, nested: NestedRows, order: Places, op_up: Places, 
         end = trace.ends(order)
         taken = own - np.maximum(end - end[nested.parent], 0) * is_op
     inside = np.zeros(order.size + 1, dtype=np.int64)
-    np.add.at(inside, op_up, taken)  # the last place takes what lies in no operator
-    own -= inside[:-1]
+    np.add.at(inside, op_up + 1, taken)  # the first place takes what lies in no operator
+    own -= inside[1:]
     return np.maximum(own, 0, out=own)
 
 
@@ -183,7 +183,7 @@ def inside_itself(trace: Trace, nesting: Nesting) -> Bools:
     rows = np.flatnonzero(parent >= 0)
     outer = parent[rows]
     for _ in range(_USUAL_LEVELS):
-        found[rows] |= trace.name[outer] == trace.name[rows]
+        found[rows[trace.name[outer] == trace.name[rows]]] = True
         outer = parent[outer]
         rows, outer = rows[outer >= 0], outer[outer >= 0]
         if not rows.size:

@@ -9,7 +9,7 @@ from gptscope.profiling.trace.analysis.tensor_cores import uses_tensor_cores
 from gptscope.profiling.trace.categories import CATEGORIES
 from gptscope.profiling.trace.grouping import Groups, group_by, heaviest
 from gptscope.profiling.trace.names import collapse_layers, short_name
-from gptscope.profiling.trace.table import Bools, Int32, Int64
+from gptscope.profiling.trace.table import Bools, Int32, Int64, some_rows
 from gptscope.profiling.trace.trace_costs import PART
 
 
@@ -124,6 +124,8 @@ def category_sums(linked: Linked) -> list[CategorySums]:
 
 def _at_owners(work: WorkEntries, column: Int32, missing: int) -> Int32:
     """A column at the owner of each entry."""
+    if work.owner is work.row:
+        return some_rows(column, work.row)
     found = column[work.owner]
     found[work.owner < 0] = missing
     return found

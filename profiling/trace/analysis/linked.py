@@ -171,7 +171,7 @@ class Linked:
         if self.has_device:
             return WorkEntries(self.work, self.owner, self.trace.duration_ns[self.work], self.work_codes)
         rows = self.operators[self.nesting.self_ns[self.operators] > 0]
-        return WorkEntries(rows, rows, self.nesting.self_ns[rows], self.operator_codes[rows])
+        return WorkEntries(rows, rows, some_rows(self.nesting.self_ns, rows), some_rows(self.operator_codes, rows))
 
     @cached_property
     def device_self_ns(self) -> Int64:
