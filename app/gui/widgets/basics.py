@@ -53,9 +53,10 @@ def set_text(widget: QLabel, text: str) -> None:
 
 
 class ElidedLabel(QLabel):
-    """A label that shortens with an ellipsis instead of asking for room; the whole text is its tool tip."""
+    """A label that shortens with an ellipsis instead of asking for room; cut off, its whole text is in its tool tip."""
 
     def __init__(self, text: str = "", *, level: int = 1, size: int = 13, bold: bool = False) -> None:
+        self._tip = ""
         super().__init__(text)
         self.setTextFormat(Qt.TextFormat.PlainText)
         style_label(self, level=level, size=size, bold=bold)
@@ -78,8 +79,23 @@ class ElidedLabel(QLabel):
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._show_tip()
+
+    @guarded
+    def setText(self, text: str) -> None:
+        """Show another text, and tell all of it where it is cut off."""
+        super().setText(text)
+        self._show_tip()
+
+    @guarded
+    def setToolTip(self, tip: str) -> None:
+        """What stands below the whole text in the tool tip, or alone where nothing is cut off."""
+        self._tip = tip
+        self._show_tip()
+
+    def _show_tip(self) -> None:
         cut = QFontMetrics(self.font()).horizontalAdvance(self.text()) > self.width()
-        self.setToolTip(self.text() if cut else "")
+        super().setToolTip("\n\n".join(part for part in (self.text() if cut else "", self._tip) if part))
 
 
 def button(
