@@ -202,7 +202,7 @@ def _quality(quality: Quality | None) -> tuple[Figure, ...]:
     if quality.kl_mean is not None:
         kl = f"{_nats(quality.kl_mean)} / {_nats(quality.kl_p99)}"
     changed: Tone = "warn" if quality.real_changes else ""
-    ties = f"{quality.near_ties} near-tie{'s' if quality.near_ties != 1 else ''} apart"
+    ties = f"{quality.near_ties} near-tie{'s' if quality.near_ties != 1 else ''}"
     changes = f"{quality.real_changes} real change{'s' if quality.real_changes != 1 else ''}"
     return (
         Figure(
