@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gptscope.profiling.trace.table import Bools, Int64
+from gptscope.profiling.trace.table import Bools, Int64, some_rows
 
 Places = npt.NDArray[np.int32]
 """Positions of rows; no trace has more than two thousand million."""
@@ -13,6 +13,8 @@ _SPACE = 2**62
 _ROWS = 1 << 16
 _ROUND = 1000
 """A round over few rows takes as long as one over so many."""
+_LEVELS = 3
+"""So many may be taken off as a whole before the others climb."""
 _MOST_LOOKS = 100
 """Rows that are looked at for every row; only damaged files nest so deeply that it takes more."""
 
@@ -140,15 +142,19 @@ def _ordered(begin_key: Int64, duration_ns: Int64) -> Places:
 
 
 def _parents(begins: Int64, ends: Int64) -> Places | None:
-    """The nearest row before each that has not ended when it begins; None when that takes too long.
-
-    Where the row before has ended, so have all that lie between it and the row that it leads to.
-    """
+    """The nearest row before each that has not ended when it begins; None when that takes too long."""
     parent = np.full(begins.size, -1, dtype=np.int32)
-    inside = begins[1:] < np.maximum.accumulate(ends)[:-1]  # around the others all have ended
-    np.copyto(parent[1:], np.arange(begins.size - 1, dtype=np.int32), where=inside)
-    ended = np.flatnonzero(inside & (ends[:-1] <= begins[1:])).astype(np.int32)
-    ended += 1
+    outer, inner = _outermost(np.arange(begins.size, dtype=np.int32), begins, ends)
+    has_ended = ends[:-1] <= begins[1:]  # the row before
+    for _ in range(_LEVELS):
+        if 2 * np.count_nonzero(has_ended[inner - 1]) < inner.size:
+            break
+        level, inner = _outermost(inner, begins, ends)  # long rows of siblings, as inside a step: far to climb
+        parent[level] = outer[np.searchsorted(outer, level) - 1]
+        outer = level
+    parent[inner] = inner - 1
+    # Where the row before has ended, so have all that lie between it and the row that it leads to.
+    ended = inner[has_ended[inner - 1]]
     left = _MOST_LOOKS * (begins.size + _ROUND)
     while ended.size:
         left -= ended.size + _ROUND
@@ -158,6 +164,14 @@ def _parents(begins: Int64, ends: Int64) -> Places | None:
         parent[ended] = outer
         ended = ended[(outer >= 0) & (ends[outer] <= begins[ended])]
     return parent
+
+
+def _outermost(places: Places, begins: Int64, ends: Int64) -> tuple[Places, Places]:
+    """Those that begin when all of them before have ended, and the others."""
+    begin, end = some_rows(begins, places), some_rows(ends, places)
+    inside = np.zeros(places.size, dtype=bool)
+    np.less(begin[1:], np.maximum.accumulate(end)[:-1], out=inside[1:])
+    return places[~inside], places[inside]
 
 
 def _parents_with_stack(begins: Int64, ends: Int64) -> Places:
