@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 
 from gptscope.app.gui.charts.canvas import PlotCanvas
 from gptscope.app.gui.charts.exporting import Exportable
+from gptscope.app.gui.charts.pointed import tell_in_header
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import Panel, ThemedIcons, button, set_text
 from gptscope.app.viewmodels.chart_data import ChartData, chart_csv
@@ -31,13 +31,12 @@ class ChartPanel(Panel):
         super().__init__(title, source)
         self._read_out = read_out
         self._export = export
-        self.source.elide = Qt.TextElideMode.ElideMiddle  # of a dot's text the values stand at the end
         self.title.setToolTip(help_for(help_key))
         self.canvas = PlotCanvas(theme, zoomable=zoomable)
         self.canvas.setAccessibleName(title)
         self.body.addWidget(self.canvas, 1)
         self.canvas.hovered.connect(self.show_hover)
-        self.canvas.told.connect(lambda text: set_text(self.source, text or source))
+        tell_in_header(self.canvas, self)
         if export is not None:
             self.menu_button = button("", self._open_menu, kind="flat", tip="Chart menu", name=f"{title}: chart menu")
             icons.on_button(self.menu_button, "more")

@@ -1,30 +1,27 @@
 """Kernel time per token: stacked bars of now and baseline, then the longest kernels with a baseline tick."""
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
+from gptscope.app.gui.charts.pointed import Pointed
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded, guarded_as
-from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.viewmodels import formatting as fmt
-from gptscope.app.viewmodels.charts.kernel_times import WAITING, KernelTimes, Slice
+from gptscope.app.viewmodels.charts.kernel_times import WAITING, KernelTimes, Row, Slice
 
 _ROW, _BAR, _NAME_MAX, _NUMBER = 20, 12, 190, 52
 _TOP_ROW = 20
 
 
-class KernelChart(Painted):
-    """Paints `KernelTimes`; hovering a row tells its numbers as a tool tip."""
+class KernelChart(Pointed[Row]):
+    """Paints `KernelTimes`; a row that is pointed at tells its numbers."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self._times: KernelTimes | None = None
         self._empty = WAITING
         self.setMinimumHeight(180)
-        self.setMouseTracking(True)
         self.setAccessibleName("Kernel time")
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     @guarded_as(QSize())
     def sizeHint(self) -> QSize:
@@ -43,8 +40,7 @@ class KernelChart(Painted):
     def show_times(self, times: KernelTimes | None, empty: str = WAITING) -> None:
         """Show a profile, or the sentence why there is none."""
         self._times, self._empty = times, empty
-        self.setAccessibleDescription(times.summary if times is not None else empty)
-        self.update()
+        self._drawn_anew()
 
     def paint(self, painter: QPainter) -> None:
         theme = self.theme
@@ -62,7 +58,7 @@ class KernelChart(Painted):
         right = self.width() - (_NUMBER * (2 if with_base else 1))
         bar_left, bar_width = name_width + 8, max(right - name_width - 20, 20.0)
         self._paint_totals(painter, times, bar_left, bar_width, right)
-        top = _TOP_ROW * (2 if with_base else 1) + 8
+        top = self._first_top()
         painter.setPen(theme.pen("line"))
         painter.drawLine(QLineF(0, top - 3.5, self.width(), top - 3.5))
         longest = max((max(r.ms, r.base_ms or 0.0) for r in times.rows), default=1.0) or 1.0
@@ -75,6 +71,8 @@ class KernelChart(Painted):
             painter.setBrush(theme.category(row.category))
             width = max(bar_width * row.ms / longest, 1.0)
             middle = y + _ROW / 2
+            if row == self._hit:
+                painter.setPen(theme.pen("t1"))
             painter.drawRoundedRect(QRectF(bar_left, middle - _BAR / 2, width, _BAR), 1, 1)
             if row.base_ms is not None:
                 tick = bar_left + bar_width * row.base_ms / longest
@@ -142,19 +140,38 @@ class KernelChart(Painted):
         painter.setPen(self.theme.color("t1" if bold else "t2"))
         painter.drawText(box, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
 
-    @guarded
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        times = self._times
-        if times is None:
-            return
-        top = _TOP_ROW * (2 if times.base_total_ms is not None else 1) + 8
-        index = int((event.position().y() - top) // _ROW)
-        if 0 <= index < len(times.rows) and event.position().y() >= top:
-            row = times.rows[index]
-            base = f", baseline {fmt.number(row.base_ms)} ms" if row.base_ms is not None else ""
-            self.setToolTip(f"{row.name} ({row.category}): {fmt.number(row.ms)} ms{base}")
-        else:
-            self.setToolTip("")
+    # ---------------------------------------------------------------------------------------------- pointing
+
+    def _whole(self) -> str:
+        return self._times.summary if self._times is not None else self._empty
+
+    def _has_parts(self) -> bool:
+        return self._times is not None and bool(self._times.rows)
+
+    def _first_top(self) -> int:
+        """Where the first kernel's row begins."""
+        return _TOP_ROW * (2 if self._times is not None and self._times.base_total_ms is not None else 1) + 8
+
+    def _shown(self) -> tuple[Row, ...]:
+        room = max((self.height() - self._first_top()) // _ROW, 0)
+        return self._times.rows[:room] if self._times is not None else ()
+
+    def _at(self, position: QPointF) -> Row | None:
+        rows, number = self._shown(), int((position.y() - self._first_top()) // _ROW)
+        return rows[number] if 0 <= number < len(rows) else None
+
+    def _beside(self, hit: Row | None, right: int, down: int) -> Row | None:
+        rows = self._shown()
+        if not rows:
+            return None
+        return rows[min(max(rows.index(hit) + right + down, 0), len(rows) - 1)] if hit in rows else rows[0]
+
+    def _about(self, hit: Row) -> str:
+        base = f", baseline {fmt.number(hit.base_ms)} ms" if hit.base_ms is not None else ""
+        return f"{hit.name} ({hit.category}): {fmt.number(hit.ms)} ms{base}"
+
+    def _key(self, _hit: Row) -> str:
+        return ""
 
 
 def kernel_csv(times: KernelTimes | None) -> str:

@@ -1,12 +1,13 @@
 """Charts whose parts can be pointed at and clicked, with the mouse or with the keyboard."""
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import ElidedLabel, Panel, set_text
 from gptscope.app.gui.widgets.guarded import guarded, guarded_as
 from gptscope.app.gui.widgets.painted import Painted
 from gptscope.app.viewmodels.chart_data import ChartData
@@ -32,8 +33,8 @@ _BY_KEYBOARD = (
 )
 
 
-class PointedCanvas(Painted, Generic[ChartT, HitT]):
-    """Shows a chart, tells what is pointed at and what was clicked.
+class Pointed(Painted, Generic[HitT]):
+    """Tells what is pointed at and what was clicked.
 
     Arrow keys, Home and End move what is pointed at, Enter clicks it, Esc lets it go. While the keyboard points, the
     accessible description is about that part.
@@ -42,29 +43,17 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
     clicked = Signal(str)  # key of what was clicked
     told = Signal(str)  # about what is pointed at; empty: nothing
 
-    def __init__(self, theme: Theme, chart: ChartT, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
-        self._chart: ChartT = chart
         self._hit: HitT | None = None
         self._ring = False
-        self.chosen_key = ""
         self.setMouseTracking(True)
-        self.setMinimumSize(220, 96)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
-    @property
-    def chart(self) -> ChartT:
-        """What is shown."""
-        return self._chart
-
-    @guarded_as(QSize())
-    def sizeHint(self) -> QSize:
-        return QSize(400, 240)
-
-    def show_chart(self, chart: ChartT) -> None:
-        """Show another chart."""
-        self._chart, self._hit = chart, None
-        self.setAccessibleDescription(chart.summary or chart.empty)
+    def _drawn_anew(self) -> None:
+        """Something else is shown."""
+        self._hit = None
+        self.setAccessibleDescription(self._whole())
         policy = Qt.FocusPolicy.StrongFocus if self._has_parts() else Qt.FocusPolicy.NoFocus
         if policy != self.focusPolicy():
             self.setFocusPolicy(policy)
@@ -72,9 +61,13 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
 
     # ---------------------------------------------------------------------------------------------- what charts say
 
+    def _whole(self) -> str:
+        """The chart in words, or why there is none."""
+        raise NotImplementedError
+
     def _has_parts(self) -> bool:
         """Whether there is anything to point at."""
-        return not self._chart.empty
+        raise NotImplementedError
 
     def _at(self, position: QPointF) -> HitT | None:
         """What lies there."""
@@ -89,7 +82,7 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
         raise NotImplementedError
 
     def _key(self, hit: HitT) -> str:
-        """What a click on it chooses."""
+        """What a click on it chooses; empty: nothing."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------- pointing
@@ -102,13 +95,13 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
 
     def _describe(self) -> None:
         """Tell a screen reader about what the keyboard points at, else about the whole."""
-        whole = self._chart.summary or self._chart.empty
-        self.setAccessibleDescription(whole if self._hit is None else self._about(self._hit))
+        self.setAccessibleDescription(self._whole() if self._hit is None else self._about(self._hit))
 
     @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         hit = self._at(event.position())
-        self.setCursor(Qt.CursorShape.ArrowCursor if hit is None else Qt.CursorShape.PointingHandCursor)
+        clickable = hit is not None and bool(self._key(hit))
+        self.setCursor(Qt.CursorShape.PointingHandCursor if clickable else Qt.CursorShape.ArrowCursor)
         self._point_at(hit)
 
     @guarded
@@ -120,7 +113,12 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         hit = self._at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and hit is not None:
-            self.clicked.emit(self._key(hit))
+            self._click(hit)
+
+    def _click(self, hit: HitT) -> None:
+        key = self._key(hit)
+        if key:
+            self.clicked.emit(key)
 
     @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -129,7 +127,7 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
         if beside is not None:
             self._point_at(beside)
         elif key in _CLICKS and hit is not None:
-            self.clicked.emit(self._key(hit))
+            self._click(hit)
         elif key == Qt.Key.Key_Escape and hit is not None:
             self._point_at(None)
         else:
@@ -162,3 +160,48 @@ class PointedCanvas(Painted, Generic[ChartT, HitT]):
             painter.setPen(self.theme.pen("accent"))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
             painter.end()
+
+
+class PointedCanvas(Pointed[HitT], Generic[ChartT, HitT]):
+    """Shows a chart whose parts stand for rows of a table or runs."""
+
+    def __init__(self, theme: Theme, chart: ChartT, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self._chart: ChartT = chart
+        self.chosen_key = ""
+        self.setMinimumSize(220, 96)
+
+    @property
+    def chart(self) -> ChartT:
+        """What is shown."""
+        return self._chart
+
+    @guarded_as(QSize())
+    def sizeHint(self) -> QSize:
+        return QSize(400, 240)
+
+    def show_chart(self, chart: ChartT) -> None:
+        """Show another chart."""
+        self._chart = chart
+        self._drawn_anew()
+
+    def _whole(self) -> str:
+        return self._chart.summary or self._chart.empty
+
+    def _has_parts(self) -> bool:
+        return not self._chart.empty
+
+
+def tell_in_header(chart: Pointed[Any], panel: Panel) -> None:
+    """While a part is pointed at, what it says stands in the place of the panel's source."""
+    said = ElidedLabel("", level=3, size=12)
+    said.elide = Qt.TextElideMode.ElideMiddle  # values stand at the end
+    said.hide()
+    panel.header.insertWidget(panel.header.indexOf(panel.source) + 1, said, 1)
+
+    def show(text: str) -> None:
+        set_text(said, text)
+        said.setVisible(bool(text))
+        panel.source.setVisible(not text)
+
+    chart.told.connect(show)

@@ -11,9 +11,6 @@ from gptscope.app.gui.widgets.segmented import Segment
 from gptscope.app.viewmodels.charts import scale_history
 from gptscope.app.viewmodels.output_records import ScaleCourse
 
-_LEFT = 3
-"""Place of the lists in the header: behind title and source."""
-
 
 class ScalePanel(ChartPanel):
     """One tensor at a time."""
@@ -26,12 +23,13 @@ class ScalePanel(ChartPanel):
         )  # fmt: skip
         self._scales: dict[tuple[str, str], ScaleCourse] = {}
         self.layer, self.tensor = ChoiceCombo("Layer"), ChoiceCombo("Tensor")
+        behind = self.header.indexOf(self.read_out) + 1
         for place, combo in enumerate((self.layer, self.tensor)):
             combo.setStyleSheet("QComboBox { min-height: 20px }")  # the header is lower than a form's row
             combo.setFixedHeight(24)
             combo.setMinimumWidth(160 if combo is self.layer else 96)
             combo.picked.connect(lambda _name: self._retell())
-            self.header.insertWidget(_LEFT + place, combo)
+            self.header.insertWidget(behind + place, combo)
 
     def show_scales(self, scales: dict[tuple[str, str], ScaleCourse]) -> None:
         """Show a run's scales, keeping the chosen tensor when it has it."""

@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Sequence
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QMouseEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter
 
+from gptscope.app.gui.charts.pointed import Pointed
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.guarded import guarded, guarded_as
-from gptscope.app.gui.widgets.painted import Painted
+from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.viewmodels.charts.waterfall import NOT_PROFILED, WaterfallBar, WaterfallChart, chart_rows
 
 _ROW, _ROW_MOST, _TOP = 20, 28, 22
@@ -20,18 +19,16 @@ _NAME_MAX, _TIMES, _CHANGE = 176, 116, 76
 _FOOT = 30
 
 
-class WaterfallCanvas(Painted):
-    """Paints a `WaterfallChart`; a row's numbers are told as its tool tip."""
+class WaterfallCanvas(Pointed[int]):
+    """Paints a `WaterfallChart`; a row that is pointed at tells its numbers."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self._chart: WaterfallChart | None = None
         self._area, self._row = QRectF(), float(_ROW)
         self._needed = 160
-        self.setMouseTracking(True)
         self.setAccessibleName("Where the time went")
         self.setMinimumHeight(self._needed)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     @property
     def chart(self) -> WaterfallChart | None:
@@ -56,11 +53,7 @@ class WaterfallCanvas(Painted):
     def show_chart(self, chart: WaterfallChart | None) -> None:
         """Show a waterfall, or why there is none."""
         self._chart = chart
-        words = NOT_PROFILED
-        if chart is not None:
-            words = ", ".join(f"{row.name} {row.change} {chart.unit}" for row in chart.rows)
-        self.setAccessibleDescription(words)
-        self.update()
+        self._drawn_anew()
 
     def paint(self, painter: QPainter) -> None:
         chart, theme = self._chart, self.theme
@@ -82,6 +75,8 @@ class WaterfallCanvas(Painted):
             self._row * len(rows),
         )
         self._paint_axis(painter, chart, name_width)
+        if self._hit is not None:
+            painter.fillRect(QRectF(0, _TOP + self._hit * self._row, self.width(), self._row), theme.color("bg3"))
         for index, (row, kind) in enumerate(rows):
             self._paint_row(
                 painter, row, kind, QRectF(0, _TOP + index * self._row, self.width(), self._row), name_width
@@ -197,19 +192,37 @@ class WaterfallCanvas(Painted):
             painter.drawText(QPointF(x + 14 + plain.horizontalAdvance(title) + 5, y), change)
             x += width
 
-    @guarded
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+    # ---------------------------------------------------------------------------------------------- pointing
+
+    def _whole(self) -> str:
         chart = self._chart
         if chart is None:
-            return
-        rows = self._rows()
-        index = int((event.position().y() - _TOP) // self._row_height(len(rows)))
-        if 0 <= index < len(rows) and event.position().y() >= _TOP:
-            row, kind = rows[index]
-            change = f", {row.change}" if kind == "group" else ""
-            self.setToolTip(f"{row.name}: was {row.was}, now {row.now} {chart.unit}{change}")
-        else:
-            self.setToolTip("")
+            return NOT_PROFILED
+        return ", ".join(f"{row.name} {row.change} {chart.unit}" for row in chart.rows)
+
+    def _has_parts(self) -> bool:
+        return self._chart is not None
+
+    def _at(self, position: QPointF) -> int | None:
+        if self._chart is None or position.y() < _TOP:
+            return None
+        rows = len(self._rows())
+        number = int((position.y() - _TOP) // self._row_height(rows))
+        return number if number < rows else None
+
+    def _beside(self, hit: int | None, right: int, down: int) -> int | None:
+        if self._chart is None:
+            return None
+        return 0 if hit is None else min(max(hit + right + down, 0), len(self._rows()) - 1)
+
+    def _about(self, hit: int) -> str:
+        assert self._chart is not None
+        row, kind = self._rows()[hit]
+        change = f", {row.change}" if kind == "group" else ""
+        return f"{row.name}: was {row.was}, now {row.now} {self._chart.unit}{change}"
+
+    def _key(self, _hit: int) -> str:
+        return ""
 
 
 def waterfall_csv(chart: WaterfallChart | None) -> str:

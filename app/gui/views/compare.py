@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QScrollArea, QVBo
 
 from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.exporting import Exportable
+from gptscope.app.gui.charts.pointed import tell_in_header
 from gptscope.app.gui.charts.waterfall_chart import WaterfallCanvas, waterfall_csv
 from gptscope.app.gui.comparing import Comparing
 from gptscope.app.gui.controller import Controller
@@ -136,6 +137,7 @@ class CompareView(QWidget):
         self._icons.on_button(self._menu_button, "more")
         self.waterfall.header.addWidget(self._menu_button)
         self.waterfall.body.addWidget(self.canvas, 1)
+        tell_in_header(self.canvas, self.waterfall)
 
     def _make_trade(self) -> None:
         self.trade = ChartPanel(

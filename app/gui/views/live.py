@@ -11,6 +11,7 @@ from gptscope.app.gui.charts.chart_panel import ChartPanel
 from gptscope.app.gui.charts.device_panel import DeviceTiles
 from gptscope.app.gui.charts.exporting import Exportable
 from gptscope.app.gui.charts.kernel_panel import KernelChart, kernel_csv
+from gptscope.app.gui.charts.pointed import tell_in_header
 from gptscope.app.gui.charts.small_bars import BytesBar
 from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
@@ -97,6 +98,7 @@ class LiveView(QScrollArea):
         self.kernels.title.setToolTip(help_for("kernel_time"))
         self.kernel_chart = KernelChart(theme)
         self.kernels.body.addWidget(self.kernel_chart, 1)
+        tell_in_header(self.kernel_chart, self.kernels)
         self.device = Panel("Device")
         self.device.title.setToolTip(help_for("device"))
         self.tiles = DeviceTiles(theme)

@@ -26,7 +26,7 @@ from pytestqt.qtbot import QtBot
 from tests_app_streams import comparison_records, experiment_records
 from tests_app_traces import write_trace
 
-from gptscope.app.gui.charts.pointed import PointedCanvas
+from gptscope.app.gui.charts.pointed import Pointed
 from gptscope.app.gui.dialogs import SettingsDialog
 from gptscope.app.gui.views.compare_card import CompareCard
 from gptscope.app.gui.window import COMPARE, HISTORY, LIVE, PROFILE, MainWindow
@@ -41,7 +41,7 @@ MOST_STOPS = 150
 def interactive(window: QWidget) -> Iterator[QWidget]:
     """What a mouse can act on now. Parts of a widget (a spin box's text, a table's header) belong to the whole."""
     for widget in window.findChildren(QWidget):
-        pointed = isinstance(widget, PointedCanvas) and widget._has_parts()
+        pointed = isinstance(widget, Pointed) and widget._has_parts()
         if not (pointed or isinstance(widget, INTERACTIVE)):
             continue
         if not (widget.isVisible() and widget.isEnabled()) or isinstance(widget, QHeaderView):

@@ -1,15 +1,20 @@
 """Parts of charts are pointed at and clicked by keyboard as by mouse."""
 
+from typing import Any
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
+from tests_app_streams import comparison_records, experiment_records
 
 from gptscope.app.gui.charts.bars_chart import BarsCanvas
 from gptscope.app.gui.charts.canvas import PlotCanvas
 from gptscope.app.gui.charts.columns_chart import ColumnsCanvas
-from gptscope.app.gui.charts.pointed import PointedCanvas
+from gptscope.app.gui.charts.pointed import Pointed, PointedCanvas
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.widgets.basics import ElidedLabel, Panel
+from gptscope.app.gui.window import COMPARE, LIVE, MainWindow
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Line, Point, Spot, floats
 from gptscope.app.viewmodels.charts.bars import BarChart, BarPart, BarRow, ColumnChart, ColumnLayer, no_bars
 
@@ -174,3 +179,35 @@ def test_what_is_pointed_at_stays_when_the_chart_is_drawn_anew(look: Theme, qtbo
     qtbot.keyClick(canvas, LEFT)
     qtbot.keyClick(canvas, ENTER)
     assert clicked == ["c", "b"]
+
+
+def test_rows_of_kernel_times_and_of_the_waterfall_are_told_in_the_place_of_the_source(
+    window: MainWindow, session: Any, qtbot: QtBot
+) -> None:
+    window.controller.run()
+    session.feed(*experiment_records())
+    window.show_view(LIVE)
+    assert window.live is not None
+    check_rows(window.live.kernels, window.live.kernel_chart, qtbot)
+    window.controller.run()
+    session.feed(*comparison_records())
+    window.show_view(COMPARE)
+    assert window.compare is not None
+    check_rows(window.compare.waterfall, window.compare.canvas, qtbot)
+
+
+def check_rows(panel: Panel, chart: Pointed[Any], qtbot: QtBot) -> None:
+    qtbot.waitUntil(chart._has_parts, timeout=5_000)
+    said: list[str] = []
+    chart.told.connect(said.append)
+    source = panel.source.text()
+    for key in (DOWN, DOWN, DOWN, UP, END):
+        qtbot.keyClick(chart, key)
+    assert len(said) == 5
+    assert said[1] == said[3]
+    assert chart.accessibleDescription() == said[-1]
+    assert said[-1] in {label.text() for label in panel.findChildren(ElidedLabel) if not label.isHidden()}
+    assert panel.source.isHidden()
+    qtbot.keyClick(chart, ESC)
+    assert not panel.source.isHidden()
+    assert panel.source.text() == source
