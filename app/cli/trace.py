@@ -65,7 +65,8 @@ examples:
         export.add_argument("--against", type=Path, metavar="AFTER", help="for the table difference: the other trace")
         export.add_argument("--by", choices=LEVELS, default="kernel", help="what is compared (default kernel)")
         for action in (*several.values(), export):
-            action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning")
+            action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning;"
+                                " either may be left out")  # fmt: skip
         for action in (*several.values(), diff, export):
             add_json_option(action)
             add_library_options(action)
@@ -74,7 +75,9 @@ examples:
         from gptscope.app.cli import trace_report
         from gptscope.app.cli.json_output import JsonOutput
         from gptscope.app.cli.trace_files import trace_file
+        from gptscope.app.cli.trace_opening import open_linked, parse_range
 
+        args.range_ms = parse_range(getattr(args, "range", None))
         output = JsonOutput(args.json)
         for name in {"diff": ("before", "after"), "export": ("against",)}.get(args.action, ()):
             if getattr(args, name) is not None:
@@ -87,48 +90,15 @@ examples:
             _export(args, output.console().line)
         else:
             show = trace_report.ACTIONS[args.action]
-            documents = [show(output.console(), path, open_linked(path, args.range), args) for path in args.files]
+            documents = [show(output.console(), path, open_linked(path, args.range_ms), args) for path in args.files]
             output.write(f"trace-{args.action}", {"files": documents})
         return 0
-
-
-def open_linked(path: Path, range_text: str | None) -> "Linked":
-    """Open a trace, or a range of it.
-
-    Raises:
-        CommandError: It is no trace.
-        UsageError: The range is no range.
-    """
-    from gptscope.app.cli.failing import CommandError
-    from gptscope.profiling.trace import TraceError, open_trace
-    from gptscope.profiling.trace.analysis import Linked
-
-    try:
-        trace = open_trace(path)
-    except TraceError as error:
-        raise CommandError(str(error)) from error
-    linked = Linked.of(trace)
-    if range_text is None:
-        return linked
-    start, end = _range_ms(range_text)
-    first = linked.span_ns[0]
-    return Linked.of(linked, (first + round(start * 1e6), first + round(end * 1e6)))
-
-
-def _range_ms(text: str) -> tuple[float, float]:
-    start, colon, end = text.partition(":")
-    try:
-        found = (float(start or 0), float(end) if end else 1e9)
-    except ValueError:
-        found = (1.0, 0.0)
-    if not colon or not found[0] < found[1] or not abs(found[1]) <= 1e9 or not abs(found[0]) <= 1e9:
-        raise UsageError(f"--range {text} is no range: give A:B in milliseconds from the beginning, such as 100:120.")
-    return found
 
 
 def _export(args: argparse.Namespace, say: Callable[[str], object]) -> None:
     from gptscope.app.cli.failing import CommandError
     from gptscope.app.cli.json_output import JsonOutput
+    from gptscope.app.cli.trace_opening import open_linked
     from gptscope.profiling.export import ExportError
     from gptscope.profiling.export.trace_formats import TRACE_FORMATS
 
@@ -140,7 +110,7 @@ def _export(args: argparse.Namespace, say: Callable[[str], object]) -> None:
     compares = args.against is not None or args.table == DIFFERENCE
     if compares:
         _check_difference(args)
-    linked = open_linked(path, args.range)
+    linked = open_linked(path, args.range_ms)
     try:
         if compares:
             written = _export_difference(args, linked)
@@ -162,8 +132,9 @@ def _check_difference(args: argparse.Namespace) -> None:
 
 
 def _export_difference(args: argparse.Namespace, before: "Linked") -> Path:
+    from gptscope.app.cli.trace_opening import open_linked
     from gptscope.profiling.export.trace_tables import export_difference
     from gptscope.profiling.trace.analysis import diff_traces
 
-    diff = diff_traces(before, open_linked(args.against, args.range), args.by)
+    diff = diff_traces(before, open_linked(args.against, args.range_ms), args.by)
     return export_difference(diff, args.to, args.output, overwrite=True)

@@ -143,7 +143,7 @@ def print_health(console: Console, path: Path, linked: Linked, _: argparse.Names
 
 def print_diff(output: JsonOutput, args: argparse.Namespace) -> None:
     """Two traces side by side."""
-    from gptscope.app.cli.trace import open_linked
+    from gptscope.app.cli.trace_opening import open_linked
 
     console = output.console()
     diff = diff_traces(open_linked(args.before, None), open_linked(args.after, None), args.by)

@@ -127,6 +127,31 @@ def test_a_range_limits_what_is_looked_at(trace, before: Path, tmp_path: Path):
     assert "is no range" in trace("kernels", before, "--range", "5:nan", code=2)
 
 
+@pytest.mark.parametrize("range_text", [":", "0:", ":9e9", "-3:400"])
+def test_a_range_around_the_whole_trace_changes_nothing(trace, before: Path, range_text: str):
+    assert trace("summary", before, f"--range={range_text}") == trace("summary", before)
+
+
+@pytest.mark.parametrize("range_text", ["0.2:", "0.2:0.4", "0.2:999"])
+def test_a_range_ends_with_the_trace(trace, before: Path, tmp_path: Path, range_text: str):
+    target = tmp_path / "out.json"
+    trace("timeline", before, "--range", range_text, "--json", target)
+    document = json.loads(target.read_text())["files"][0]
+    assert document["end_ns"] - document["start_ns"] == 200_000
+    assert ["Time", "200", "µs"] in [
+        line.split() for line in trace("summary", before, "--range", range_text).splitlines()
+    ]
+    rows = tmp_path / "devices.csv"
+    trace("export", before, "--to", "csv", "--table", "devices", "--range", range_text, "--output", rows)
+    with rows.open(newline="") as file:
+        assert [row["window_ns"] for row in csv.DictReader(file)] == ["200000"]
+
+
+@pytest.mark.parametrize("range_text", ["0.4:", "9:12", ":0", "-4:-1"])
+def test_a_range_outside_is_refused_with_what_the_trace_covers(trace, before: Path, range_text: str):
+    assert "it covers 0 to 0.4 ms" in trace("kernels", before, f"--range={range_text}", code=2)
+
+
 def test_a_diff_matches_kernels_of_another_precision(trace, before: Path, after: Path, tmp_path: Path):
     target = tmp_path / "out.json"
     text = trace("diff", before, after, "--json", target)
