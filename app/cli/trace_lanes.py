@@ -25,10 +25,14 @@ def draw_lanes(console: Console, linked: Linked) -> list[dict[str, Any]]:
     lengths = np.maximum(np.diff(edges), 1)
     shades = _ASCII_SHADES if console.ascii else _SHADES
     trace = linked.trace
+    on_host = ~trace.unfinished & ~trace.in_categories("gpu_user_annotation")
     documents = []
     for info in tracks_in_order(trace):
-        rows = np.flatnonzero((trace.track == info.number) & ~trace.unfinished)
-        cover = Cover(trace.start_ns[rows], trace.end_ns[rows])
+        of_track = trace.track == info.number
+        # Annotations and waits on a stream span the pauses between its work.
+        works = np.flatnonzero(of_track & (trace.gpu_work() if info.is_device else on_host))
+        rows = np.flatnonzero(of_track & ~trace.unfinished)
+        cover = Cover(trace.start_ns[works], trace.ends(works))
         busy = cover.within(edges[:-1], edges[1:]) / lengths
         begun = np.histogram(trace.start_ns[rows], edges)[0] > 0
         level = np.clip(np.ceil(busy * (len(shades) - 1)).astype(int), 0, len(shades) - 1)
