@@ -13,6 +13,7 @@ from gptscope.app.gui.settings import Settings
 from gptscope.app.viewmodels.progress_text import PHASE_SENTENCES, starting_sentence
 from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.setup_problems import problems
+from gptscope.app.viewmodels.variant_names import run_title
 from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.records import (
     Cancel,
@@ -214,7 +215,7 @@ class Controller(Asking):
         view.chosen_run = run_id
         self.experiment, self.clock = view, None
         self.experiment_opened.emit()
-        self.told.emit(f"Opened {entry.name} as it was recorded.", "info")
+        self.told.emit(f"Opened {run_title(entry.name, entry.variant)} as it was recorded.", "info")
         return True
 
     def pin_stored(self, run_id: str) -> None:
@@ -223,7 +224,7 @@ class Controller(Asking):
         if entry is not None:
             self._take_baseline(self.replayed(entry.experiment_id), run_id)
             self.settings.baseline_run = run_id
-            self.told.emit(f"Baseline: {entry.name}.", "info")
+            self.told.emit(f"Baseline: {run_title(entry.name, entry.variant)}.", "info")
 
     # ---------------------------------------------------------------------------------------------- records
 

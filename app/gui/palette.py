@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QListWidgetItem, 
 from gptscope.app.gui.actions import ACTIONS
 from gptscope.app.gui.widgets.guarded import guarded_as
 from gptscope.app.viewmodels.fuzzy import best_matches
+from gptscope.app.viewmodels.variant_names import run_title
 
 if TYPE_CHECKING:
     from gptscope.app.gui.window import MainWindow
@@ -68,7 +69,7 @@ class CommandPalette(QDialog):
             made += [Entry(f"Model: {s}", "choose", partial(window.dock.model_form.choose, s)) for s in sources]
         library = window.controller.library
         for entry in library.entries()[:40] if library is not None and not window.controller.running else ():
-            text = f"Run: {entry.name}, {entry.model}, {entry.workload.kind}"
+            text = f"Run: {run_title(entry.name, entry.variant)}, {entry.model}, {entry.workload.kind}"
             made.append(Entry(text, "reopen", partial(window.controller.reopen, entry.run_id)))
         return made
 

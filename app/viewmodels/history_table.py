@@ -4,8 +4,8 @@ import dataclasses
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.columns import floats, numbers, speedups, text
-from gptscope.app.viewmodels.setup import title_of
 from gptscope.app.viewmodels.tables import Column, Table
+from gptscope.app.viewmodels.variant_names import run_title
 from gptscope.profiling.metrics.verdict import TITLES
 from gptscope.profiling.store.entries import RunEntry
 
@@ -16,7 +16,7 @@ NO_MATCH = "No run matches. Words are looked for in name, model, workload, lever
 def history_table(entries: tuple[RunEntry, ...], *, searching: bool = False) -> Table:
     """Name, speed, verdict first; then when and what; size and tags last, where a narrow window cuts off."""
     created = floats([e.created_unix_ns for e in entries])
-    names = [e.name if e.variant.name else title_of(e.variant) for e in entries]
+    names = [run_title(e.name, e.variant) for e in entries]
     columns = (
         text("Run", names, width=160, stretch=True, strong=True),
         numbers("Tokens/s", [e.headline.tokens_per_second for e in entries], width=70),

@@ -86,5 +86,10 @@ def title_of(variant: Variant) -> str:
     return ", ".join([precision, *rest, *levers, *shown, *weights, *threads])
 
 
+def run_title(name: str, variant: Variant) -> str:
+    """What a kept run is called: the name that a person gave it, else its levers in few words."""
+    return name if variant.name else title_of(variant)
+
+
 def _base(source: str) -> str:
     return source.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

@@ -166,8 +166,8 @@ def _training_text(job: _Job) -> tuple[Tensor, str]:
     limit = job.loaded.model.config.context_length
     if job.command.context > limit:
         raise RequestError(
-            f"context is {job.command.context} tokens, but this model reads at most {limit}. Give --context {limit} or "
-            "less."
+            f"context is {job.command.context} tokens, but this model reads at most {limit}. Take a context of {limit} "
+            "or less."
         )
     if len(ids) <= job.command.context:
         raise RequestError(

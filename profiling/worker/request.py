@@ -118,7 +118,7 @@ def check_sizes(work: Workload, prompt_tokens: int | None, config: GPTConfig, mo
     if work.kind in ("train", "prefill"):
         if work.context > limit:
             raise RequestError(
-                f"context is {work.context} tokens, but {model} reads at most {limit}. Give --context {limit} or less."
+                f"context is {work.context} tokens, but {model} reads at most {limit}. Take {limit} or less."
             )
         return
     first = work.context if prompt_tokens is None else prompt_tokens
@@ -126,8 +126,8 @@ def check_sizes(work: Workload, prompt_tokens: int | None, config: GPTConfig, mo
         return
     what = f"context {first}" if prompt_tokens is None else f"the prompt's {first} tokens"
     room = limit - first
-    shorter = "a shorter --context" if prompt_tokens is None else "a shorter prompt"
-    advice = f"Give --new-tokens {room} or less, or {shorter}." if room >= 1 else f"Give {shorter}."
+    shorter = "a shorter context" if prompt_tokens is None else "a shorter prompt"
+    advice = f"Take {room} new tokens or less, or {shorter}." if room >= 1 else f"Take {shorter}."
     raise RequestError(
         f"{what} and {work.new_tokens} new tokens are {first + work.new_tokens} tokens together, but {model} reads at "
         f"most {limit}. {advice}"

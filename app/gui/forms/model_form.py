@@ -121,7 +121,7 @@ class ModelForm(QWidget):
                 "Shapes with random weights, speed only", [(p, f"preset:{p}") for p in capabilities.presets]
             )
         if self.picker.findData(chosen) < 0:
-            self.picker.addItem(source_title(chosen), chosen)
+            self._add(source_title(chosen), chosen)
         self.picker.setCurrentIndex(self.picker.findData(chosen))
         self.picker.blockSignals(False)
 
@@ -135,7 +135,12 @@ class ModelForm(QWidget):
                 self.picker.model().index(self.picker.count() - 1, 0), 0, Qt.ItemDataRole.UserRole - 1
             )
         for text, source in items:
-            self.picker.addItem(text, source)
+            self._add(text, source)
+
+    def _add(self, text: str, source: str) -> None:
+        self.picker.addItem(text, source)
+        if text != source:  # models in different folders may have the same name
+            self.picker.setItemData(self.picker.count() - 1, source, Qt.ItemDataRole.ToolTipRole)
 
     def _on_picked(self, index: int) -> None:
         source = self.picker.itemData(index)
@@ -170,6 +175,8 @@ class ModelForm(QWidget):
         model, setup = self._controller.model, self._controller.setup
         if self.picker.currentData() != setup.model:
             self.refresh_choices()
+        whole = f"{setup.model}\n\n" if Path(setup.model).is_absolute() else ""
+        self.picker.setToolTip(f"{whole}{help_for('model')}")
         for fact in self._facts:
             fact.setVisible(model is not None)
         self._refresh_fetch()

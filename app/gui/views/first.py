@@ -11,6 +11,7 @@ from gptscope.app.gui.controller import Controller
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ElidedLabel, ThemedIcons, button, label, rule, wrapped
 from gptscope.app.viewmodels.machine_facts import MachineFact, machine_facts
+from gptscope.app.viewmodels.variant_names import run_title
 
 CONTENT_WIDTH = 960
 MODEL_TEXT = (
@@ -171,7 +172,7 @@ class FirstScreen(QScrollArea):
             row = QHBoxLayout(line)
             row.setContentsMargins(10, 2, 12, 2)
             opener = button(
-                entry.name,
+                run_title(entry.name, entry.variant),
                 partial(self._controller.reopen, entry.run_id),
                 kind="link",
                 tip="Reopen this run",

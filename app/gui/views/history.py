@@ -10,6 +10,7 @@ from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.basics import ThemedIcons, button, label, set_text
 from gptscope.app.viewmodels.history_table import history_table
+from gptscope.app.viewmodels.variant_names import run_title
 from gptscope.profiling.experiment import Experiment
 from gptscope.profiling.store.entries import RunEntry
 
@@ -214,7 +215,9 @@ class HistoryView(QWidget):
         if library.delete(entry.run_id):
             self._deleted.append(entry.run_id)
             self._show_buttons()
-            self._controller.told.emit(f"Deleted {entry.name}. Ctrl+Z brings it back.", "info")
+            self._controller.told.emit(
+                f"Deleted {run_title(entry.name, entry.variant)}. Ctrl+Z brings it back.", "info"
+            )
 
     def undo_delete(self) -> None:
         """Bring the last deleted run back."""

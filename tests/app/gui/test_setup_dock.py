@@ -94,6 +94,17 @@ def test_the_picker_offers_bundled_catalogue_presets_and_recent_models(window: M
     assert not form.picker.model().flags(form.picker.model().index(heading, 0)) & Qt.ItemFlag.ItemIsSelectable
 
 
+def test_models_of_the_same_name_are_told_apart_by_their_folder(window: MainWindow) -> None:
+    window.settings.add_recent_model("/one/model")
+    form = window.dock.model_form
+    form.choose("/other/model")
+    texts = [form.picker.itemText(i) for i in range(form.picker.count())]
+    places = [i for i, text in enumerate(texts) if text == "model"]
+    tips = {form.picker.itemData(i, Qt.ItemDataRole.ToolTipRole) for i in places}
+    assert tips == {"/one/model", "/other/model"}
+    assert form.picker.toolTip().startswith("/other/model\n")
+
+
 def test_a_dropped_folder_becomes_the_model(window: MainWindow, session: Any, tmp_path: Any) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path))])

@@ -31,11 +31,11 @@ def context(kit, **changes) -> LeverContext:
     ("work", "prompt", "words"),
     [
         ({"kind": "train", "context": 257}, None, "context is 257 tokens, but tiny reads at most 256"),
-        ({"kind": "prefill", "context": 300}, None, "--context 256 or less"),
-        ({"context": 200, "new_tokens": 57}, None, "257 tokens together.*--new-tokens 56 or less"),
-        ({"context": 256, "new_tokens": 1}, None, "Give a shorter --context"),
+        ({"kind": "prefill", "context": 300}, None, "at most 256. Take 256 or less"),
+        ({"context": 200, "new_tokens": 57}, None, "257 tokens together.*Take 56 new tokens or less"),
+        ({"context": 256, "new_tokens": 1}, None, "Take a shorter context"),
         ({"kind": "generate", "new_tokens": 100}, 200, "the prompt's 200 tokens and 100 new tokens are 300"),
-        ({"kind": "generate", "new_tokens": 1}, 256, "Give a shorter prompt"),
+        ({"kind": "generate", "new_tokens": 1}, 256, "Take a shorter prompt"),
         ({"batch": 2_000_000}, None, "batch is 2000000"),
     ],
 )
