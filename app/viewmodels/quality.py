@@ -49,6 +49,8 @@ class QualityPage:
     baseline_variant: Variant | None = None
     not_mapped: str = ""
     """Why there is no layer map, or empty."""
+    can_map: bool = True
+    """Whether a layer map could be measured."""
 
 
 def candidates(view: ExperimentView) -> tuple[RunView, ...]:
@@ -101,6 +103,7 @@ def page(view: ExperimentView | None, chosen: str = "") -> QualityPage | None:
         speeds=_speeds(run, base),
         per={"decode": "token", "prefill": "prompt"}.get(run.main_kind, "step"),
         not_mapped="" if errors is not None else _not_mapped(view, run),
+        can_map=_rounds(run) and run.main_kind != "train",
     )
 
 
@@ -116,9 +119,15 @@ def _why_not(view: ExperimentView, run: RunView) -> str:
 def _not_mapped(view: ExperimentView, run: RunView) -> str:
     if run.main_kind == "train":
         return "Training changes the model at every step, so there is no layer map of it."
+    if not _rounds(run):
+        return "In FP32 no module is rounded, so there is nothing to map."
     if view.running and view.experiment is not None and view.experiment.layer_map:
         return "The layer map is made at the end of the run."
     return "The layer map shows what each module alone costs in output and saves in time. It was not asked for here."
+
+
+def _rounds(run: RunView) -> bool:
+    return run.started is not None and run.started.variant.precision != "fp32"
 
 
 def _about(view: ExperimentView, quality: Quality | None, errors: LayerErrors | None) -> str:

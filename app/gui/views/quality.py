@@ -301,7 +301,7 @@ class QualityView(QWidget):
             panel.setVisible(known)
         self._offer.setVisible(not known and bool(shown.baseline_name) and shown.quality is not None)
         set_text(self._offer.source, shown.not_mapped)
-        self.measure_map.setVisible(not running)
+        self.measure_map.setVisible(not running and shown.can_map)
         if errors is None:
             return
         variant = shown.variant

@@ -198,6 +198,14 @@ def test_every_chart_can_be_saved(rich: MainWindow, session: Any, tmp_path: Path
         assert file.stat().st_size > 500
 
 
+def test_a_layer_map_is_offered_only_where_something_is_rounded(rich: MainWindow, session: Any) -> None:
+    view = shown(rich, session, quality(), candidate=Variant(fusions=("norm",)))
+    assert view._offer.source.text() == "In FP32 no module is rounded, so there is nothing to map."
+    assert view.measure_map.isHidden()
+    view = shown(rich, session, quality())
+    assert not view.measure_map.isHidden()
+
+
 def test_a_switch_without_effect_is_red_and_says_why(rich: MainWindow, session: Any) -> None:
     shown(rich, session, quality(), candidate=FUSED)
     rich.show_view(LIVE)
