@@ -203,12 +203,12 @@ class TraceInspector(QFrame):
     def _show_event(self) -> None:
         timeline, row = self._state.timeline, self._state.row
         _clear(self._links)
-        self.arguments.show_lines(())
         chosen = timeline is not None and row is not None
         for widget in (self._swatch, self.length, self.previous, self.next, self.arguments_title):
             widget.setVisible(chosen)
         if timeline is None or row is None:
             self._asked = -1
+            self.arguments.show_lines(())
             set_text(self.title, "Chosen event" if timeline is not None else "")
             self.details.show_lines(() if timeline is None else (("", "Click an event to see all about it."),))
             return
@@ -222,6 +222,8 @@ class TraceInspector(QFrame):
         self.details.show_lines(lines[2:] if self.length.text() else lines[1:])
         self._show_links()
         self.arguments_title.setVisible(row >= 0)
+        if row < 0:
+            self.arguments.show_lines(())
         for widget in (self.previous, self.next):
             widget.setEnabled(row >= 0)
         if row >= 0:

@@ -31,9 +31,9 @@ class NamedLines(QWidget):
             self._column.addWidget(line)
             self._lines.append(line)
         for index, line in enumerate(self._lines):
-            line.setVisible(index < len(lines))
-            if index < len(lines):
+            if index < len(lines) and lines[index] != line.texts:
                 line.show_texts(*lines[index])
+            _set_shown(line, index < len(lines))
 
     def texts(self) -> tuple[tuple[str, str], ...]:
         """What is shown."""
@@ -57,6 +57,7 @@ class _Line(QWidget):
         self._value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._grid.addWidget(self._name, 0, 0)
         self._grid.addWidget(self._value, 0, 1)
+        self._beside = True
 
     def show_texts(self, name: str, value: str) -> None:
         """Show one line."""
@@ -65,16 +66,21 @@ class _Line(QWidget):
         set_text(self._value, breakable(value))
         self._name.ensurePolished()
         self._value.ensurePolished()
-        self._name.setVisible(bool(name))
+        _set_shown(self._name, bool(name))
         taken = self._name.fontMetrics().horizontalAdvance(name) + _GAP if name else 0
         beside = self._value.fontMetrics().horizontalAdvance(value) <= self._width_px - taken
-        self._grid.removeWidget(self._value)
         side = Qt.AlignmentFlag.AlignRight if beside and name else Qt.AlignmentFlag.AlignLeft
         self._value.setAlignment(side | Qt.AlignmentFlag.AlignTop)
-        if beside:
-            self._grid.addWidget(self._value, 0, 1)
-        else:
-            self._grid.addWidget(self._value, 1, 0, 1, 2)
+        if beside != self._beside:
+            self._beside = beside
+            self._grid.removeWidget(self._value)
+            self._grid.addWidget(self._value, *((0, 1) if beside else (1, 0, 1, 2)))
+
+
+def _set_shown(widget: QWidget, shown: bool) -> None:
+    """Show or hide a widget; when it is so already, that costs no layout."""
+    if widget.isHidden() == shown:
+        widget.setVisible(shown)
 
 
 def breakable(text: str) -> str:
