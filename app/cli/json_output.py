@@ -1,5 +1,6 @@
 """Where `--json` goes, checked before anything runs. With `-` standard output holds JSON only."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from gptscope.app.cli.failing import USAGE, CommandError
 if TYPE_CHECKING:
     from gptscope.profiling.records import Record
 
+STANDARD_OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 FORMAT_VERSION = 1
 """Of every JSON document the command line writes; fields are only added within one version (docs/json.md)."""
 
@@ -25,8 +27,8 @@ class JsonOutput:
         Raises:
             CommandError: it cannot be written.
         """
-        self._target = target
-        if target is not None and target != "-":
+        self._target = "-" if target in STANDARD_OUTPUT else target
+        if target is not None and self._target != "-":
             check_writable(Path(target), "--json")
 
     def console(self) -> Console:
@@ -84,15 +86,26 @@ def check_writable(path: Path, option: str) -> None:
     Raises:
         CommandError: with code 2; the message says why.
     """
-    folder = path.parent
-    if path.is_dir():
+    from gptscope.profiling.export.files import final_place, is_written_straight
+
+    try:
+        target = final_place(path)
+        with contextlib.suppress(FileNotFoundError):
+            target.lstat()
+    except OSError as error:
+        reason = f"{(error.strerror or str(error)).lower()}. Give another place"
+        raise CommandError(f"{option} cannot write {path}: {reason}.", code=USAGE) from error
+    folder = target.parent
+    if target.is_dir():
         reason = "it is a folder. Give a file name"
     elif not folder.exists():
         reason = f"the folder {folder} does not exist. Make it first"
     elif not folder.is_dir():
         reason = f"{folder} is not a folder"
-    elif not os.access(path if path.exists() else folder, os.W_OK):
+    elif target.exists() and not os.access(target, os.W_OK):
         reason = "it is not writable. Give another place"
+    elif not is_written_straight(target) and not os.access(folder, os.W_OK):
+        reason = f"the folder {folder} is not writable. Give another place"
     else:
         return
     raise CommandError(f"{option} cannot write {path}: {reason}.", code=USAGE)

@@ -1,13 +1,13 @@
 """`gptscope trace`: any profiler's trace: summary, tables, timeline, comparison, export, health."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gptscope.app.cli.options import UsageError, add_json_option, add_library_options
 
 if TYPE_CHECKING:
+    from gptscope.app.cli.json_output import JsonOutput
     from gptscope.profiling.trace.analysis import Linked
 
 DIFFERENCE = "difference"
@@ -87,7 +87,7 @@ examples:
         if args.action == "diff":
             trace_report.print_diff(output, args)
         elif args.action == "export":
-            _export(args, output.console().line)
+            _export(args, output)
         else:
             show = trace_report.ACTIONS[args.action]
             documents = [show(output.console(), path, open_linked(path, args.range_ms), args) for path in args.files]
@@ -95,9 +95,10 @@ examples:
         return 0
 
 
-def _export(args: argparse.Namespace, say: Callable[[str], object]) -> None:
+def _export(args: argparse.Namespace, output: "JsonOutput") -> None:
+    from gptscope.app.cli.console import messages
     from gptscope.app.cli.failing import CommandError
-    from gptscope.app.cli.json_output import JsonOutput
+    from gptscope.app.cli.json_output import STANDARD_OUTPUT, check_writable
     from gptscope.app.cli.trace_opening import open_linked
     from gptscope.profiling.export import ExportError
     from gptscope.profiling.export.trace_formats import TRACE_FORMATS
@@ -110,6 +111,8 @@ def _export(args: argparse.Namespace, say: Callable[[str], object]) -> None:
     compares = args.against is not None or args.table == DIFFERENCE
     if compares:
         _check_difference(args)
+    if form.ending:
+        check_writable(args.output, "--output")
     linked = open_linked(path, args.range_ms)
     try:
         if compares:
@@ -118,8 +121,9 @@ def _export(args: argparse.Namespace, say: Callable[[str], object]) -> None:
             written = form.write(linked, path.name.partition(".")[0] or "trace", args.output, args.table or "kernels")
     except ExportError as error:
         raise CommandError(str(error)) from error
-    say(f"Written: {written}")
-    JsonOutput(args.json).write("trace-export", {"file": str(path), "format": args.to, "written": str(written)})
+    console = messages() if str(args.output) in STANDARD_OUTPUT else output.console()
+    console.line(f"Written: {written}")
+    output.write("trace-export", {"file": str(path), "format": args.to, "written": str(written)})
 
 
 def _check_difference(args: argparse.Namespace) -> None:

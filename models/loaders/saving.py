@@ -113,6 +113,7 @@ def save_folder(model: GPT, tokenizer: Tokenizer | None, source: str, folder: Pa
         ModelError: As `check_source` and `check_target`, or the format cannot say the model's shape.
     """
     check_target(folder)
+    folder = folder.resolve()  # a link to an empty folder stays one
     origin = _origin(source)
     with _beside(folder) as temporary:
         part = Path(temporary) / "model"

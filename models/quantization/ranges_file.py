@@ -79,7 +79,11 @@ def save_ranges(ranges: Ranges, path: Path) -> None:
             for name, one in ranges.inputs.items()
         },
     }
+    path = path.resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # a pipe or a device takes it as it is
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return
     with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as file:
         json.dump(document, file)
     os.replace(file.name, path)  # noqa: PTH105 (a whole file or none)

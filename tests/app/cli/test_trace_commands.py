@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +222,37 @@ def test_no_library_is_made_and_no_path_taken_for_a_run(trace, tmp_path: Path, m
     assert "and no run either" in trace("summary", "last", "--library", tmp_path / "none", code=1)
     assert not (tmp_path / "none").exists()
     assert "run" not in trace("summary", "missing.json", code=1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uses named pipes and links")
+def test_results_go_into_pipes_and_through_links(trace, before: Path, tmp_path: Path):
+    pipe, link, folder = tmp_path / "pipe", tmp_path / "link", tmp_path / "folder"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    link.symlink_to(folder / "out.csv")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    trace("export", before, "--to", "csv", "--output", link, "--json", pipe)
+    assert json.loads(os.read(reader, 1 << 16))["written"] == str(link)
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert "sgemm_fp32" in (folder / "out.csv").read_text()
+
+
+def test_standard_output_by_its_name_holds_json_only(capfdbinary, before: Path):
+    assert main(["trace", "health", str(before), "--json", "/dev/stdout"]) == 0
+    assert json.loads(capfdbinary.readouterr().out)["gptscope"] == "trace-health"
+
+
+def test_places_that_cannot_be_written_are_told_before_the_work(trace, tmp_path: Path):
+    nothing = tmp_path / "missing.json"  # would be the first failure of the work
+    for target, words in [
+        (tmp_path / "no" / "x", "does not exist"),
+        (tmp_path / ("x" * 300), "file name too long"),
+        (tmp_path, "is a folder"),
+    ]:
+        export = ("export", nothing, "--to", "csv", "--output", target)
+        for arguments, option in [(("kernels", nothing, "--json", target), "--json"), (export, "--output")]:
+            text = trace(*arguments, code=2)
+            assert text.startswith(f"gptscope: {option} cannot write")
+            assert words in text

@@ -1,6 +1,7 @@
 """Models saved as Hugging Face folders: the same weights come back, here and in transformers."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,17 @@ def test_a_failure_leaves_nothing_behind(folder_of, tmp_path: Path, monkeypatch:
     with pytest.raises(OSError, match="No space"):
         save_folder(loaded.model, loaded.tokenizer, str(source), tmp_path / "saved")
     assert {path.name for path in tmp_path.iterdir()} == {"llama"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_to_an_empty_folder_is_kept_and_the_folder_filled(folder_of, tmp_path: Path) -> None:
+    source = folder_of("llama")
+    loaded = load_model(str(source))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    save_folder(loaded.model, loaded.tokenizer, str(source), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "empty" / "model.safetensors").is_file()
 
 
 def test_families_without_a_written_config_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:

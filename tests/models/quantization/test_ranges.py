@@ -1,5 +1,8 @@
 """Ranges: what each method takes for the largest magnitude."""
 
+import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,21 @@ def test_saved_ranges_come_back(tmp_path: Path) -> None:
     assert found.limit("blocks.0.attn.qkv", "percentile", "99.9") == 1.25
     assert found.channels("blocks.0.attn.qkv", 2).tolist() == [3.0, 0.5]
     assert list(tmp_path.rglob("*.part")) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uses a named pipe")
+def test_a_pipe_or_a_link_for_ranges_is_not_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    save_ranges(example(), pipe)
+    assert pipe.is_fifo()
+    assert json.loads(os.read(reader, 1 << 16))["source"] == example().source
+    os.close(reader)
+    link.symlink_to("file")
+    save_ranges(example(), link)
+    assert link.is_symlink()
+    assert load_ranges(tmp_path / "file").source == example().source
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -239,3 +240,49 @@ def test_places_that_are_no_places_get_a_sentence(tmp_path: Path):
     ):
         with pytest.raises(ExportError, match=words):
             write_whole(path, [b""])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes")
+def test_a_pipe_is_written_and_never_replaced(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to("pipe")
+    for path in (pipe, tmp_path / "link"):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        write_whole(path, [b"n", b"ew"], overwrite=True)
+        assert os.read(reader, 10) == b"new"
+        os.close(reader)
+        assert pipe.is_fifo()
+    with pytest.raises(ExportError, match="a file of that name is there"):
+        write_whole(pipe, [b"new"])
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="shows no descriptors")
+def test_an_open_descriptor_is_written_through_its_name(tmp_path: Path):
+    reader, writer = os.pipe()
+    write_whole(Path(f"/dev/fd/{writer}"), [b"new"], overwrite=True)
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    with pytest.raises(ExportError, match="what read it has ended"):
+        write_whole(Path(f"/dev/fd/{writer}"), [b"new"], overwrite=True)
+    os.close(writer)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path):
+    (tmp_path / "there").mkdir()
+    path = tmp_path / "link"
+    path.symlink_to("there/x")
+    for text in (b"new", b"newer"):
+        assert write_whole(path, [text], overwrite=True) == path
+        assert (tmp_path / "there" / "x").read_bytes() == text
+    assert path.is_symlink()
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(ExportError, match="a link that leads to itself"):
+        write_whole(tmp_path / "round", [b""], overwrite=True)
+
+
+def test_names_are_used_to_the_last_byte_and_longer_ones_refused(tmp_path: Path):
+    assert write_whole(tmp_path / ("x" * 255), [b"new"]).read_bytes() == b"new"
+    with pytest.raises(ExportError, match="the name is too long"):
+        write_whole(tmp_path / ("x" * 256), [b"new"])
