@@ -12,7 +12,7 @@ from gptscope.app.gui.tables.column_model import ColumnModel
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.widgets.event_list import EventModel
+from gptscope.app.gui.widgets.event_list import EventList
 from gptscope.app.viewmodels.experiment_view import Event
 from gptscope.app.viewmodels.kernel_table import kernel_table
 from gptscope.app.viewmodels.tables import Column, Table
@@ -52,14 +52,19 @@ def test_the_column_model_keeps_qts_rules_through_sort_filter_and_change() -> No
     assert tester.model() is model
 
 
-def test_the_event_model_keeps_qts_rules() -> None:
-    model = EventModel()
-    tester = QAbstractItemModelTester(model, FATAL)
-    model.show_events([Event(0.0, "first"), Event(1.0, "second", "warning")])
-    assert model.index(0, 0).data() == "second", "newest first"
-    assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "warning: second"
-    model.show_events([])
-    assert tester.model() is model
+def test_a_list_of_rows_keeps_qts_rules(look: Theme, qtbot: QtBot) -> None:
+    events = EventList(look)
+    qtbot.addWidget(events)
+    tester = QAbstractItemModelTester(events.rows, FATAL)
+    events.show_events([Event(0.0, "first"), Event(1.0, "second", "warning")], 1)
+    newest = events.rows.index(0, 0)
+    assert newest.data() == newest.data(Qt.ItemDataRole.ToolTipRole) == "second"
+    assert newest.data(Qt.ItemDataRole.AccessibleTextRole) == "warning: second"
+    events.show_events([], 1)
+    assert events.rows.rowCount() == 2, "nothing new"
+    events.show_events([], 2)
+    assert events.rows.rowCount() == 0
+    assert tester.model() is events.rows
 
 
 @pytest.fixture
