@@ -33,7 +33,7 @@ def print_summary(console: Console, path: Path, linked: Linked, args: argparse.N
     """Everything about one trace."""
     summary = summarise(linked)
     pairs = [
-        ("Events", f"{f.count(summary.events)}, {f.count(len(linked.trace))} with a duration"),
+        ("Events", f"{f.count(summary.events)}, {f.count(summary.timed_events)} with a duration"),
         ("Time", _time(summary.span_ns)),
         ("Host", f"operators {_time(summary.host_busy_ns)}"),
     ]

@@ -80,9 +80,7 @@ class Linked:
     def _in_range(self) -> Bools | slice:
         if self.range_ns is None:
             return slice(None)
-        rows = self._all_work[0]
-        start, end = self.trace.start_ns[rows], self.trace.ends(rows)
-        return (start < self.range_ns[1]) & ((end > self.range_ns[0]) | (start >= self.range_ns[0]))
+        return self.touched(self._all_work[0])
 
     @cached_property
     def work(self) -> Int64:
@@ -115,10 +113,16 @@ class Linked:
 
     @cached_property
     def covering_operators(self) -> Integers:
-        """Those of `operators` whose time covers that of all: without a range the outermost ones."""
+        """Rows of operators whose time covers that of all, in a range of those too that began before it.
+
+        They are the outermost ones, and those that outlast the one around them.
+        """
+        rows = self.operators
         if self.range_ns is not None:
-            return self.operators
-        return self.operators[self.nesting.parent[self.operators] < 0]
+            rows = np.flatnonzero(self.trace.operators() & ~self.trace.unfinished)
+            rows = rows[self.touched(rows)]
+        parent = self.nesting.parent[rows]
+        return rows[(parent < 0) | (self.trace.ends(rows) > self.trace.ends(parent))]
 
     @cached_property
     def span_ns(self) -> tuple[int, int]:
@@ -211,6 +215,13 @@ class Linked:
         """When each device worked, inside the range."""
         device = self.trace.device[self.work]
         return {one: self.cover(self.work[device == one]) for one in self.devices}
+
+    def touched(self, rows: Integers) -> Bools:
+        """Which rows lie in the range at least partly; all without a range."""
+        if self.range_ns is None:
+            return np.ones(rows.size, dtype=bool)
+        start, end = self.trace.start_ns[rows], self.trace.ends(rows)
+        return (start < self.range_ns[1]) & ((end > self.range_ns[0]) | (start >= self.range_ns[0]))
 
     def cover(self, rows: Integers) -> Cover:
         """Union of the time of some rows, inside the range."""

@@ -1,6 +1,9 @@
 """All analyses of a trace in one value, for people, for programs and for comparisons."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from gptscope.profiling.trace.analysis.advice import Advice, advise
 from gptscope.profiling.trace.analysis.checks import health_notes
@@ -17,7 +20,10 @@ from gptscope.profiling.trace.analysis.roofline import RooflinePoint, roofline_p
 from gptscope.profiling.trace.analysis.steps import StepTimes, step_times
 from gptscope.profiling.trace.analysis.tensor_cores import TensorCoreUse, tensor_core_use
 from gptscope.profiling.trace.analysis.utilisation import DeviceUse, device_use, host_busy_ns
+from gptscope.profiling.trace.grouping import group_by
 from gptscope.profiling.trace.health import HealthNote
+from gptscope.profiling.trace.points import Counters
+from gptscope.profiling.trace.table import Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,9 @@ class TraceSummary:
     """What a trace says. Times are exact nanoseconds; kernels are operators where there is no device."""
 
     events: int
+    """Of every kind; of a range those with a time that lie in it at least partly."""
+    timed_events: int
+    """Those with a duration."""
     rank: int
     span_ns: int
     has_device: bool
@@ -53,8 +62,10 @@ def summarise(linked: Linked) -> TraceSummary:
     categories, gaps, devices = category_sums(linked), gap_sums(linked), device_use(linked)
     launches = launch_sums(linked)
     start, end = linked.span_ns
+    events, timed_events = _counts(linked)
     return TraceSummary(
-        events=sum(linked.trace.phases.values()),
+        events=events,
+        timed_events=timed_events,
         rank=linked.trace.rank,
         span_ns=end - start,
         has_device=linked.has_device,
@@ -76,3 +87,20 @@ def summarise(linked: Linked) -> TraceSummary:
         health=health_notes(linked, launches),
         advice=advise(linked, categories, gaps, devices),
     )
+
+
+def _counts(linked: Linked) -> tuple[int, int]:
+    """Events of every kind, and those with a duration."""
+    trace, limits = linked.trace, linked.range_ns
+    if limits is None:
+        return sum(trace.phases.values()), len(trace)
+    timed = int(linked.touched(np.arange(len(trace))).sum())
+    moments = (trace.instants.time_ns, trace.flows.time_ns, _counter_times(trace.counters))
+    return timed + sum(int(((time >= limits[0]) & (time < limits[1])).sum()) for time in moments), timed
+
+
+def _counter_times(counters: Counters) -> Int64:
+    """When each event of a counter lies; one with several values stands there as several samples."""
+    events: dict[tuple[Any, str], int] = {}
+    event_of = [events.setdefault((pid, name), len(events)) for pid, name, _ in counters.series]
+    return counters.time_ns[group_by(np.array(event_of, dtype=np.int32)[counters.serie], counters.time_ns).first]
