@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
@@ -62,7 +61,7 @@ class OutputForm(QWidget):
         self._seeds_row = QWidget()
         row = QHBoxLayout(self._seeds_row)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
+        row.setSpacing(4)
         name = label("Seeds", size=12)
         name.setFixedWidth(88)
         name.setToolTip(help_for("seeds"))
@@ -70,7 +69,6 @@ class OutputForm(QWidget):
         self.seeds.setRange(1, MOST_SEEDS)
         self.seeds.setFixedSize(64, 28)
         self.seeds.setKeyboardTracking(False)
-        self.seeds.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.seeds.setAccessibleName("Seeds")
         self.seeds.setToolTip(help_for("seeds"))
         self.seeds.valueChanged.connect(self._on_seeds)

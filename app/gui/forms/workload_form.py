@@ -1,6 +1,5 @@
 """What each run computes: kind, batch, context, new tokens, steps, prompt."""
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
 
 from gptscope.app.gui.controller import Controller
@@ -84,7 +83,6 @@ class WorkloadForm(QWidget):
         spin.setAccessibleName(text)
         spin.setToolTip(help_for(name))
         spin.setKeyboardTracking(False)
-        spin.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         spin.valueChanged.connect(lambda value: self._change(**{name: value}))
         self.spins[name] = spin
         return spin

@@ -1,5 +1,6 @@
 """Spin boxes: the wheel passes through them, numbers stand off the border, small ones can be typed as 2e-5."""
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QSpinBox
 
@@ -12,8 +13,9 @@ _SMALLEST_DIGIT = 9
 _LETTERS = frozenset("0123456789.eE+-")
 
 
-def _inset(box: QAbstractSpinBox) -> None:
+def _prepare(box: QAbstractSpinBox) -> None:
     box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
+    box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
 
 
 class WholeBox(QSpinBox):
@@ -21,7 +23,7 @@ class WholeBox(QSpinBox):
 
     def __init__(self) -> None:
         super().__init__()
-        _inset(self)
+        _prepare(self)
 
     @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -33,7 +35,7 @@ class NumberBox(QDoubleSpinBox):
 
     def __init__(self) -> None:
         super().__init__()
-        _inset(self)
+        _prepare(self)
 
     @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:

@@ -61,3 +61,4 @@ def test_scrolling_past_a_box_does_not_change_it(qtbot: QtBot) -> None:
     QApplication.sendEvent(box, turn)
     assert box.value() == 5
     assert not turn.isAccepted(), "the dock scrolls"
+    assert not box.focusPolicy() & Qt.FocusPolicy.WheelFocus & ~Qt.FocusPolicy.StrongFocus
