@@ -79,7 +79,8 @@ class TableView(QTableView):
         super().__init__()
         self._theme = theme
         self.columns = ColumnModel()
-        self._widths_for: tuple[str, ...] = ()
+        self._widths_for: tuple[tuple[str, int], ...] = ()
+        self._total_metrics = QFontMetrics(theme.font(12, bold=True))
         self.setModel(self.columns)
         self.setAccessibleName(name)
         self._delegate = CellDelegate(theme)
@@ -113,9 +114,9 @@ class TableView(QTableView):
         """Show another table; the chosen row stays chosen when it is still there."""
         kept = self.chosen_key()
         self.columns.show_table(table)
-        titles = tuple(column.title for column in table.columns)
-        if titles != self._widths_for:
-            self._widths_for = titles
+        wanted = tuple((column.title, self._width(place)) for place, column in enumerate(table.columns))
+        if wanted != self._widths_for:
+            self._widths_for = wanted
             self._fit()
         if kept:
             self.choose(kept)
@@ -135,10 +136,18 @@ class TableView(QTableView):
         columns = self.columns.table.columns
         if not columns:
             return
-        spare = self.viewport().width() - sum(column.width for column in columns)
+        widths = [self._width(place) for place in range(len(columns))]
+        spare = self.viewport().width() - sum(widths)
         for index, column in enumerate(columns):
             extra = spare if column.stretch and spare > 0 else 0
-            self.setColumnWidth(index, column.width + extra)
+            self.setColumnWidth(index, widths[index] + extra)
+
+    def _width(self, place: int) -> int:
+        """What a column asks for, and numbers never less than their total needs."""
+        table = self.columns.table
+        column = table.columns[place]
+        total = table.footer[place] if table.footer and column.look == "number" else ""
+        return max(column.width, self._total_metrics.horizontalAdvance(total) + 2 * _PADDING + 2 if total else 0)
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -1,9 +1,10 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 from tests_app_streams import PEAKS, profile
@@ -147,3 +148,14 @@ def test_passing_by_with_tab_chooses_nothing_and_an_arrow_begins_at_the_first_ro
     assert (view.chosen_key(), chosen) == ("", [])
     qtbot.keyClick(view, Qt.Key.Key_Down)
     assert chosen == [view.columns.key(0)] == view.selected_keys()
+
+
+def test_a_column_of_numbers_is_wide_enough_for_its_total(look: Theme, qtbot: QtBot) -> None:
+    table, name, total = big(3), "three kernels with a long name", "1\u202f000\u202f000.0"
+    columns = tuple(replace(column, width=60) for column in table.columns)
+    view = TableView(look, "Kernels")
+    qtbot.addWidget(view)
+    view.show_table(replace(table, columns=columns, footer=(name, "1.0", "")))
+    assert view.columnWidth(1) == 60
+    view.show_table(replace(table, columns=columns, footer=(name, total, "")))
+    assert view.columnWidth(1) >= QFontMetrics(look.font(12, bold=True)).horizontalAdvance(total) + 16
