@@ -28,6 +28,7 @@ from gptscope.profiling.trace.analysis import (
     launch_sums,
     operator_memory,
 )
+from gptscope.profiling.trace.names import short_name
 
 
 def gaps(linked: Linked) -> TracePage:
@@ -199,12 +200,12 @@ def communication(linked: Linked) -> TracePage:
 def memory(linked: Linked) -> TracePage:
     """Who allocated how much, over all devices."""
     rows = operator_memory(linked)
-    peaks = [
-        f"{one.device}: peak {fmt.quantity(one.peak_bytes, 'bytes', 'totals were not recorded')}"
-        for one in device_memory(linked)
-    ]
+    found = device_memory(linked)
+    peaks = [f"{one.device}: peak {fmt.quantity(one.peak_bytes, 'bytes', 'totals were not recorded')}" for one in found]
+    if found and all(one.peak_bytes is None for one in found):
+        peaks = ["peaks n/a: totals were not recorded"]
     columns = [
-        text("Operator", [row.operator for row in rows], width=300, stretch=True),
+        text("Operator", [short_name(row.operator) for row in rows], width=300, stretch=True),
         counts("Allocations", [row.allocations for row in rows], width=109),
         numbers("Allocated MB", [row.allocated_bytes for row in rows], scale=1e6, width=116, strong=True),
         numbers("Largest MB", [row.largest_bytes for row in rows], scale=1e6, width=102),
