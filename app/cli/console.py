@@ -1,7 +1,7 @@
-"""Text for people: rich tables and colours on a terminal, plain aligned lines in a pipe or file.
+r"""Text for people: rich tables and colours on a terminal, plain aligned lines in a pipe or file.
 
 Results go to standard output, progress and errors to standard error, so that a pipe holds results only. Characters that
-the output's encoding cannot hold are written in ASCII.
+the output's encoding cannot hold are written in ASCII, control characters as `\x1b`.
 """
 
 import sys
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from gptscope.app.viewmodels.formatting import to_ascii
+from gptscope.profiling.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -59,15 +60,19 @@ class Console:
         return self._rich
 
     def text(self, text: str) -> str:
-        """The text as this output can show it."""
+        """One line of text as this output can show it."""
+        return self._encodable(printable(text))
+
+    def _encodable(self, text: str) -> str:
         return to_ascii(text) if self.ascii else text
 
     def line(self, text: str = "", style: Style = "") -> None:
-        """One line, wrapped by the terminal."""
+        """A line, wrapped by the terminal, or several."""
+        shown = self._encodable(printable(text, lines=True))
         if self.is_terminal:
-            self.rich.print(self.text(text), style=_RICH_STYLES[style] or None, soft_wrap=True)
+            self.rich.print(shown, style=_RICH_STYLES[style] or None, soft_wrap=True)
         else:
-            print(self.text(text), file=self.file)
+            print(shown, file=self.file)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]], title: str = "") -> None:
         """A table with a heading line, as wide as the terminal at most: `name` columns give way, numbers do not."""

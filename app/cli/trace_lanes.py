@@ -6,6 +6,7 @@ import numpy as np
 
 from gptscope.app.cli.console import Console
 from gptscope.app.viewmodels import formatting as f
+from gptscope.profiling.printable import printable
 from gptscope.profiling.trace import tracks_in_order
 from gptscope.profiling.trace.analysis import Linked
 from gptscope.profiling.trace.intervals import Cover
@@ -37,7 +38,7 @@ def draw_lanes(console: Console, linked: Linked) -> list[dict[str, Any]]:
         begun = np.histogram(trace.start_ns[rows], edges)[0] > 0
         level = np.clip(np.ceil(busy * (len(shades) - 1)).astype(int), 0, len(shades) - 1)
         level = np.maximum(level, begun)  # nothing that is there is invisible
-        label = f"{info.process} {info.thread}".strip()
+        label = printable(f"{info.process} {info.thread}".strip())
         label = label if len(label) <= _LABEL else f"{label[: _LABEL - 3]}..."
         total = int(cover.within(np.array([start]), np.array([end]))[0])
         drawn = "".join(shades[i] for i in level.tolist())

@@ -9,6 +9,7 @@ from gptscope.app.cli.console import Cell, Column, Console, Style
 from gptscope.app.cli.json_output import JsonOutput
 from gptscope.app.cli.trace_lanes import draw_lanes
 from gptscope.app.viewmodels import formatting as f
+from gptscope.profiling.printable import printable
 from gptscope.profiling.trace import HealthNote
 from gptscope.profiling.trace.analysis import (
     PARTS,
@@ -64,7 +65,7 @@ def print_summary(console: Console, path: Path, linked: Linked, args: argparse.N
         console.line()
         console.line("Advice", "title")
         for advice in summary.advice:
-            console.line(f"  {advice.sentence}")
+            console.line(f"  {printable(advice.sentence)}")
     _print_health(console, summary.health)
     return {"file": str(path), **_builtins(summary)}
 
@@ -228,7 +229,7 @@ def _print_health(console: Console, notes: Sequence[HealthNote], *, title: bool 
     for note in notes:
         where = "" if note.byte_offset is None else f", first at byte {note.byte_offset}"
         times = f"{f.count(note.count)} x " if note.count > 1 else ""
-        console.line(f"  {note.kind}: {times}{note.message}{where}", _HEALTH_STYLES.get(note.kind, "warn"))
+        console.line(f"  {note.kind}: {times}{printable(note.message)}{where}", _HEALTH_STYLES.get(note.kind, "warn"))
 
 
 def _print_rest(console: Console, rest: int) -> None:

@@ -12,6 +12,7 @@ from gptscope.app.viewmodels.timeline_codes import event_codes, module_rows, ste
 from gptscope.app.viewmodels.timeline_counters import CounterLane, counter_lanes
 from gptscope.app.viewmodels.timeline_pixels import LaneEvents
 from gptscope.app.viewmodels.timeline_work import WorkSums, work_pieces
+from gptscope.profiling.printable import printable
 from gptscope.profiling.trace import Trace, TrackInfo, lane_of, tracks_in_order
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.names import short_name
@@ -126,10 +127,10 @@ class Timeline:
     def _group(
         self, kind: GroupKind, info: TrackInfo, lanes: tuple[LaneEvents, ...], events: int, *, several: bool
     ) -> Group:
-        thread = info.thread or info.process
-        where = f"{info.process}, {thread}" if several else thread
+        process, thread = printable(info.process), printable(info.thread or info.process)
+        where = f"{process}, {thread}" if several else thread
         title = {"steps": "Steps", "modules": "Modules", "thread": thread, "stream": thread}[kind]
-        note = where if kind in {"steps", "modules"} else info.process if info.thread else ""
+        note = where if kind in {"steps", "modules"} else process if info.thread else ""
         return Group(kind, title, note, info.number, lanes, events)
 
     def _instants(self, track: int) -> LaneEvents | None:
@@ -198,7 +199,7 @@ class Timeline:
 
 def _label(name: str) -> str:
     if name.startswith(MODULE_PREFIX):
-        return name.removeprefix(MODULE_PREFIX)
+        return printable(name.removeprefix(MODULE_PREFIX))
     if name.startswith(PYTHON_MODULE_PREFIX):
-        return name.removeprefix(PYTHON_MODULE_PREFIX)
-    return short_name(name)
+        return printable(name.removeprefix(PYTHON_MODULE_PREFIX))
+    return printable(short_name(name))

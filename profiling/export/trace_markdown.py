@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gptscope.profiling.export.files import write_whole
+from gptscope.profiling.printable import printable
 from gptscope.profiling.trace.analysis import TraceSummary
 
 _MOST_ROWS = 12
@@ -77,9 +78,10 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _plain(text: str) -> str:
     """Text that Markdown does not take for something else."""
+    text = printable(" ".join(text.split()))
     for character in "\\`*_<>|[]#":
         text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return text
 
 
 def _ms(ns: float) -> str:

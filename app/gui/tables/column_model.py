@@ -5,6 +5,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 
 from gptscope.app.gui.widgets.guarded import NOTHING, guarded, guarded_as
 from gptscope.app.viewmodels.tables import Table, filtered_rows, sorted_rows
+from gptscope.profiling.printable import printable
 
 Index = QModelIndex | QPersistentModelIndex
 CATEGORY_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -105,7 +106,7 @@ class ColumnModel(QAbstractTableModel):
             return None
         row, column = self.source_row(index.row()), self._table.columns[index.column()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return column.text(row)
+            return printable(column.text(row))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(_RIGHT if column.look == "number" else _LEFT)
         if role == CATEGORY_ROLE and index.column() == 0 and self._table.categories:

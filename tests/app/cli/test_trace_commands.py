@@ -256,3 +256,37 @@ def test_places_that_cannot_be_written_are_told_before_the_work(trace, tmp_path:
             text = trace(*arguments, code=2)
             assert text.startswith(f"gptscope: {option} cannot write")
             assert words in text
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A trace whose names would clear the screen, break rows, and turn the writing direction."""
+    name = "\x1b[2Ja\nb\u202e\x00"
+    document = trace_with(name, 100)
+    document["deviceProperties"][0]["name"] = name
+    document["traceEvents"] += [
+        event(name, "cpu_op", 300, 40, **{"Input Dims": [[8]], "Input type": [name]}),
+        event(f"ProfilerStep#2{name}", "user_annotation", 410, 20),
+        event(f"module: {name}", "user_annotation", 290, 60),
+        {"ph": "M", "name": "process_name", "pid": 100, "args": {"name": name}},
+    ]
+    path = tmp_path / "hostile.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("action", ["summary", "kernels", "operators", "modules", "timeline", "health"])
+def test_names_cannot_steer_the_terminal_and_are_exact_for_programs(trace, hostile: Path, tmp_path: Path, action: str):
+    target = tmp_path / "out.json"
+    text = trace(action, hostile, "--json", target)
+    assert not set("\x1b\x00\u202e") & set(text)
+    if action != "health":
+        assert "\\x1b[2Ja\\nb\\u202e\\x00" in text
+        assert "\x1b[2Ja\nb\u202e\x00" in "".join(strings_in(json.loads(target.read_text())))
+
+
+def strings_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inner for text in strings_in(one)]

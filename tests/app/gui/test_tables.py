@@ -53,6 +53,13 @@ def test_the_column_model_keeps_qts_rules_through_sort_filter_and_change() -> No
     assert tester.model() is model
 
 
+def test_a_cell_is_one_line_whatever_its_text_holds() -> None:
+    model = ColumnModel()
+    column = Column(title="Kernel", values=["a\nb\u202e"], text=lambda _: "a\nb\u202e")
+    model.show_table(Table(columns=(column,), rows=1))
+    assert model.data(model.index(0, 0)) == "a\\nb\\u202e"
+
+
 def test_a_list_of_rows_keeps_qts_rules(look: Theme, qtbot: QtBot) -> None:
     events = EventList(look)
     qtbot.addWidget(events)

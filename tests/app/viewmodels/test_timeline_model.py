@@ -47,6 +47,14 @@ def test_steps_and_modules_stand_above_streams_and_these_above_threads(timeline:
     assert timeline.label(int(modules.lanes[0].rows[0])) == "blocks.0"
 
 
+def test_labels_and_titles_are_one_line_and_steer_nothing(tmp_path: Path) -> None:
+    named = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "a\nb"}}
+    timeline = cpu_timeline(tmp_path, [op("x\ny\u202e", 0, 5), named])
+    assert timeline.label(0) == "x\\ny\\u202e"
+    assert "a\\nb" in timeline.groups[0].title
+    assert timeline.trace.names[timeline.trace.name[0]] == "x\ny\u202e"
+
+
 def test_every_event_is_in_exactly_one_lane_and_lanes_do_not_overlap(timeline: Timeline) -> None:
     rows = np.concatenate([lane.rows for group in timeline.groups for lane in group.lanes])
     assert sorted(rows[rows >= 0].tolist()) == list(range(len(timeline.trace)))

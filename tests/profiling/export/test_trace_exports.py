@@ -273,6 +273,11 @@ def test_markdown_is_escaped(overlapping: Trace):
     assert all(line.count("|") - line.count("\\|") in {0, 5, 6, 7, 4} for line in text.splitlines() if line[:1] == "|")
 
 
+def test_markdown_shows_control_characters_instead_of_holding_them(overlapping: Trace):
+    text = trace_markdown(summarise(Linked.of(overlapping)), "\x1b[2J\u202e\udcff")
+    assert "## Trace \\\\x1b\\[2J\\\\u202e\\\\udcff" in text
+
+
 @pytest.mark.parametrize("form", TRACE_FORMATS)
 def test_every_format_writes_something(form: str, shared_traces: Path, tmp_path: Path):
     linked = Linked.of(open_trace(shared_traces / "real" / "hta-a100-eventsync.json.gz"))
