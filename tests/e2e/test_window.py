@@ -256,7 +256,7 @@ def test_int8_with_a_changed_setting_is_compared_and_the_quality_view_shows_figu
     values = window.get("[card.value.text() for card in window.quality.cards]")
     assert len(values) == 5
     assert not [value for value in values if value.startswith("n/a")]
-    assert window.get("len(window.quality.text.prompts.model().lines)") > 3
+    assert window.get("len(window.quality.text.prompts.model().rows)") > 3
     assert window.get("window.quality.candidate.currentText()") == "A INT8 dynamic, granularity tensor"
     window.close()
 
