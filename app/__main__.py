@@ -1,13 +1,22 @@
 """`gptscope` and `python -m gptscope.app`: the window without arguments, else a command."""
 
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+
+_INTERRUPTED = 130
+"""What shells call the end by Ctrl+C."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Open the window, or run a command. Returns the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _start(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # before the command began, which tells its own end
+        return _INTERRUPTED
+
+
+def _start(arguments: Sequence[str]) -> int:
     if not arguments or (len(arguments) == 1 and _names_a_file(arguments[0])):
         from gptscope.app.cli.gui import open_window
 
@@ -21,7 +30,9 @@ def _names_a_file(argument: str) -> bool:
     """`gptscope trace.json.gz` opens it in the window; a command's name stays a command, a mistyped one too."""
     if argument.startswith("-"):
         return False
-    return argument.endswith((".json", ".json.gz", ".zip")) or ("." in argument and Path(argument).is_file())
+    if argument.endswith((".json", ".json.gz", ".zip")):
+        return True
+    return "." in argument and os.path.isfile(argument)  # noqa: PTH113 (Path raises for names that are too long)
 
 
 if __name__ == "__main__":

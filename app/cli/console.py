@@ -4,6 +4,7 @@ Results go to standard output, progress and errors to standard error, so that a 
 the output's encoding cannot hold are written in ASCII, control characters as `\x1b`.
 """
 
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,5 +152,5 @@ def results() -> Console:
 
 
 def messages() -> Console:
-    """Standard error."""
-    return Console(sys.stderr)
+    """Standard error; nowhere, where it is closed."""
+    return Console(io.StringIO() if sys.stderr is None else sys.stderr)

@@ -77,7 +77,20 @@ def encode_document(kind: str, content: Any, **more: Any) -> bytes:
     fields = fields if isinstance(fields, dict) else {"items": fields}
     fields.pop("type", None)
     document = {"gptscope": kind, "format": FORMAT_VERSION, **fields, **msgspec.to_builtins(more)}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    try:
+        encoded = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        encoded = msgspec.json.encode(_valid_text(document))
+    return msgspec.json.format(encoded, indent=2) + b"\n"
+
+
+def _valid_text(value: Any) -> Any:
+    """The same with escapes for bytes of file names that are no text, which JSON cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_valid_text(key): _valid_text(one) for key, one in value.items()}
+    return [_valid_text(one) for one in value] if isinstance(value, list) else value
 
 
 def check_writable(path: Path, option: str) -> None:

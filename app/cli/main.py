@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,17 @@ examples:
 
 exit codes: 0 good, 1 failed or stopped (one sentence says why), 2 wrong usage
 """
+
+_MORE_ROOM = "Free some space, or choose another place."
+_USERS_ERRORS = {
+    errno.ENOSPC: _MORE_ROOM,
+    errno.EDQUOT: _MORE_ROOM,
+    errno.EFBIG: _MORE_ROOM,
+    errno.EIO: "The disk or the terminal may be gone.",
+    errno.EBADF: "Standard output may be closed.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+    errno.ENOMEM: "Close other programs.",
+}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -53,8 +65,7 @@ def run_command(arguments: Sequence[str]) -> int:
     if args.command is None:
         parser.error("give a command")
     try:
-        code = COMMANDS[args.command].run(args)
-        sys.stdout.flush()
+        code = _run(args)
     except UsageError as error:
         return _fail(args, error, USAGE)
     except CommandError as error:
@@ -63,10 +74,36 @@ def run_command(arguments: Sequence[str]) -> int:
         return _fail(args, error, FAILED, sentence="Stopped.")
     except BrokenPipeError:
         return _reader_left()
+    except MemoryError as error:
+        return _fail(args, error, FAILED, sentence="There is not enough memory for this. Close other programs.")
+    except OSError as error:
+        return _fail(args, error, FAILED, sentence=_refused(error))
     except Exception as error:  # noqa: BLE001  (a fault of ours: told in a sentence, with the way to see more)
-        sentence = f"gptscope met a fault of its own: {type(error).__name__}: {error}. --debug shows where."
-        return _fail(args, error, FAILED, sentence=sentence)
+        return _fail(args, error, FAILED, sentence=_own_fault(error))
     return code
+
+
+def _run(args: argparse.Namespace) -> int:
+    output = sys.stdout
+    if output is None:
+        if args.command == "gui":
+            return COMMANDS[args.command].run(args)
+        raise CommandError("Standard output is closed. Leave it open, or send it to a file.")
+    code = COMMANDS[args.command].run(args)
+    output.flush()
+    return code
+
+
+def _own_fault(error: Exception) -> str:
+    return f"gptscope met a fault of its own: {type(error).__name__}: {error}. --debug shows where."
+
+
+def _refused(error: OSError) -> str:
+    """What the system refused, where that is for the user to mend."""
+    if error.errno not in _USERS_ERRORS:
+        return _own_fault(error)
+    where = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror}{where}. {_USERS_ERRORS[error.errno]}"
 
 
 def _fail(args: argparse.Namespace, error: BaseException, code: int, detail: str = "", sentence: str = "") -> int:
@@ -81,12 +118,27 @@ def _fail(args: argparse.Namespace, error: BaseException, code: int, detail: str
             if detail:
                 print(detail, file=sys.stderr)
         messages().line(f"gptscope: {sentence or error}", "bad")
+    _drop_output()
     return code
+
+
+def _drop_output() -> None:
+    """What standard output no longer takes is let go, so that Python's own flush at exit does not fail again."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _to_nowhere()
 
 
 def _reader_left() -> int:
     """Whoever read our output has closed it (`| head`): not a failure, and nothing more to say."""
+    _to_nowhere()
+    return GOOD
+
+
+def _to_nowhere() -> None:
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())  # so that Python's own flush at exit does not fail again
     os.close(devnull)
-    return GOOD

@@ -1,5 +1,6 @@
 """Which file a trace command means: a path, or a kept run by its id, by how its id begins, or by `last`."""
 
+import os
 from pathlib import Path
 
 from gptscope.app.cli.failing import CommandError
@@ -14,7 +15,7 @@ def trace_file(given: Path, library: Path | None) -> Path:
         CommandError: there is neither, or the run has no trace.
     """
     text = str(given)
-    if given.exists() or given.name != text or given.suffix:
+    if given.name != text or given.suffix or os.path.exists(given):  # noqa: PTH110 (Path raises for too long names)
         return given
     from gptscope.app.cli.keeping import open_library
     from gptscope.profiling.store import opening

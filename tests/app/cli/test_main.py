@@ -1,5 +1,6 @@
 """Exit codes, sentences instead of tracebacks, and a fast start."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -150,3 +151,55 @@ def test_starting_imports_nothing_heavy() -> None:
     )
     result = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    ("redirection", "sentence"),
+    [
+        (">&-", "gptscope: Standard output is closed. Leave it open, or send it to a file.\n"),
+        (">/dev/full", "gptscope: No space left on device. Free some space, or choose another place.\n"),
+        (">&- 2>&-", ""),
+    ],
+)
+def test_an_output_that_takes_nothing_is_told_in_a_sentence(redirection: str, sentence: str, tmp_path: Path) -> None:
+    result = shell(f"{' '.join(PROGRAM)} history list --library {tmp_path / 'lib'} {redirection}")
+    assert (result.returncode, result.stderr) == (1, sentence)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError(), "There is not enough memory for this."),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device. Free some space"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "xx"), "File name too long (xx). Give a shorter name."),
+        (OSError(errno.ECHILD, "No child"), "gptscope met a fault of its own"),
+    ],
+)
+def test_what_the_system_lacks_is_no_fault_of_ours(
+    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_args: object) -> int:
+        raise error
+
+    monkeypatch.setattr(cli_main.COMMANDS["doctor"], "run", fail, raising=False)
+    assert main(["doctor"]) == 1
+    assert f"gptscope: {sentence}" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_libraries_are_imported_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupting:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "gptscope.app.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "gptscope.app.cli.main")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr() == ("", "")

@@ -290,3 +290,18 @@ def strings_in(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for one in inner for text in strings_in(one)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_file_name_that_is_no_text_is_shown_with_escapes(trace, before: Path, tmp_path: Path):
+    strange = before.rename(os.fsdecode(bytes(tmp_path) + b"/a\xff.json"))
+    target = tmp_path / "out.json"
+    assert "a\\udcff.json" in trace("kernels", strange, "--json", target)
+    assert json.loads(target.read_text())["files"][0]["file"].endswith("a\\udcff.json")
+    trace("export", strange, "--to", "markdown", "--output", tmp_path / "out.md")
+    assert "## Trace a\\\\udcff" in (tmp_path / "out.md").read_text()
+
+
+def test_a_name_that_is_too_long_is_told(trace):
+    assert "There is no file xxx" in trace("kernels", "x" * 300, "--library", "none", code=1)
+    assert "gptscope met a fault" not in trace("kernels", f"{'x' * 300}.json", code=1)
