@@ -85,7 +85,10 @@ examples:
         if args.action != "diff":
             args.files = [trace_file(path, args.library) for path in args.files]
         if args.action == "diff":
-            trace_report.print_diff(output, args)
+            from gptscope.app.cli.trace_diff import print_diff
+
+            before, after = ((path, open_linked(path, None)) for path in (args.before, args.after))
+            print_diff(output, before, after, args.by, args.top)
         elif args.action == "export":
             _export(args, output)
         else:

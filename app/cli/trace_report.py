@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gptscope.app.cli.console import Cell, Column, Console, Style
-from gptscope.app.cli.json_output import JsonOutput
+from gptscope.app.cli.console import Column, Console, Style
 from gptscope.app.cli.trace_lanes import draw_lanes
 from gptscope.app.viewmodels import formatting as f
 from gptscope.profiling.printable import printable
@@ -16,7 +15,6 @@ from gptscope.profiling.trace.analysis import (
     KernelSums,
     Linked,
     TraceSummary,
-    diff_traces,
     health_notes,
     kernel_sums,
     module_sums,
@@ -24,7 +22,6 @@ from gptscope.profiling.trace.analysis import (
     step_times,
     summarise,
 )
-from gptscope.profiling.trace.names import short_name
 
 Document = dict[str, Any]
 _HEALTH_STYLES: dict[str, Style] = {"missing": "dim", "ignored": "dim", "suspicious": "warn"}
@@ -140,31 +137,6 @@ def print_health(console: Console, path: Path, linked: Linked, _: argparse.Names
         console.line("  Nothing is damaged, missing or suspicious.", "good")
     _print_health(console, notes, title=False)
     return {"file": str(path), "notes": _builtins(notes)}
-
-
-def print_diff(output: JsonOutput, args: argparse.Namespace) -> None:
-    """Two traces side by side."""
-    from gptscope.app.cli.trace_opening import open_linked
-
-    console = output.console()
-    diff = diff_traces(open_linked(args.before, None), open_linked(args.after, None), args.by)
-    per = " per step" if diff.per_step else ""
-    title = f"{args.before} → {args.after}, ms{per}"
-    rows: list[list[str | Cell]] = []
-    for row in diff.rows[: args.top]:
-        name = " → ".join(short_name(one) for one in (row.name, row.other_name) if one)
-        change = Cell(
-            f.signed(row.change_ns / 1e6), "good" if row.change_ns < 0 else "bad" if row.change_ns > 0 else ""
-        )
-        calls = f"{row.before_calls:g} → {row.after_calls:g}" if row.before_calls != row.after_calls else ""
-        status = "" if row.status == "both" else row.status
-        rows.append([name, status, _ms(row.before_ns), _ms(row.after_ns), change, calls or f"{row.before_calls:g}"])
-    total = diff.after_ns - diff.before_ns
-    rows.append(["all", "", _ms(diff.before_ns), _ms(diff.after_ns), f.signed(total / 1e6), ""])
-    columns = [Column(args.by, "left", name=True), Column("", "left"), Column("before"), Column("after")]
-    console.table([*columns, Column("change"), Column("calls")], rows, title)
-    _print_rest(console, len(diff.rows) - min(args.top, len(diff.rows)))
-    output.write("trace-diff", {"before": str(args.before), "after": str(args.after), "diff": _builtins(diff)})
 
 
 def _print_kernels(console: Console, kernels: Sequence[KernelSums], top: int, *, on_device: bool) -> None:

@@ -22,7 +22,8 @@ LEVEL_TITLES: dict[Level, str] = {
 }
 _CHANGE = 4
 """Place of the column."""
-_STATUS = {"both": "in both", "new": "new", "vanished": "vanished", "replaced": "other kernels"}
+_STATUS = {"both": "in both", "new": "new", "vanished": "vanished", "replaced": "other kernels",
+           "unrecorded": "n/a: not recorded"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class DiffPage:
 
     diff: TraceDiff
     table: Table
+
+    @property
+    def about(self) -> str:
+        """What is not known on this level, and why."""
+        return " ".join(self.diff.notes)
 
 
 def diff_page(diff: TraceDiff) -> DiffPage:
@@ -41,7 +47,7 @@ def diff_page(diff: TraceDiff) -> DiffPage:
 def diff_table(diff: TraceDiff) -> Table:
     """Biggest changes first; the changes add up to the difference in the total row."""
     rows = diff.rows
-    ratio = [row.after_ns / row.before_ns if row.before_ns else None for row in rows]
+    ratio = [_ratio(row) for row in rows]
     columns = [
         text(LEVEL_TITLES[diff.level][:-1] if diff.level != "category" else "Category",
              [_name(row, diff.level) for row in rows], width=340, stretch=True),
@@ -54,16 +60,16 @@ def diff_table(diff: TraceDiff) -> Table:
         numbers("Calls before", [row.before_calls for row in rows], width=92),
         numbers("Calls after", [row.after_calls for row in rows], width=92),
     ]  # fmt: skip
-    total = diff.after_ns - diff.before_ns
     footer = {
         0: many(len(rows), "row") + (", times per step" if diff.per_step else ""),
-        2: fmt.number(diff.before_ns / NS_PER_MS),
-        3: fmt.number(diff.after_ns / NS_PER_MS),
-        4: fmt.signed(total / NS_PER_MS),
-        5: fmt.ratio(diff.after_ns / diff.before_ns if diff.before_ns else None),
+        2: fmt.number(_ms(diff.before_ns)),
+        3: fmt.number(_ms(diff.after_ns)),
+        4: fmt.signed(_ms(diff.change_ns)),
+        5: fmt.ratio(_ratio(diff)),
     }
     keys = [f"{diff.level}\n{number}\n{row.name}" for number, row in enumerate(rows)]
-    return table(columns, keys, footer=footer, empty="Neither trace has anything on this level.", sortable=False)
+    empty = " ".join(diff.notes) or "Neither trace has anything on this level."
+    return table(columns, keys, footer=footer, empty=empty, sortable=False)
 
 
 def changes(table: Table) -> TraceChart:
@@ -72,7 +78,7 @@ def changes(table: Table) -> TraceChart:
     assert isinstance(change, np.ndarray)
     rows = []
     for name, ms, key in zip(names, change.tolist(), table.keys, strict=True):
-        if ms:
+        if ms and not np.isnan(ms):
             text_of = f"{fmt.signed(ms)} ms"
             part = BarPart(value=abs(ms), look=_tone(ms), key=key, label=f"{name}: {text_of}")
             rows.append(BarRow(name=str(name), key=key, text=text_of, parts=(part,)))
@@ -89,9 +95,17 @@ def changes(table: Table) -> TraceChart:
 
 def _name(row: DiffRow, level: Level) -> str:
     if level not in {"kernel", "operator"}:
-        return row.name or "outside any module"
+        return row.name
     name = short_name(row.name)
     return f"{name} → {row.other_name}" if row.other_name else name
+
+
+def _ratio(row: DiffRow | TraceDiff) -> float | None:
+    return None if row.after_ns is None or not row.before_ns else row.after_ns / row.before_ns
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / NS_PER_MS
 
 
 def _tone(change: float) -> str:

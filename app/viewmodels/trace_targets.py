@@ -46,7 +46,8 @@ def between(timeline: Timeline, start_ns: int, end_ns: int) -> Target:
 def _compared(timeline: Timeline, level: str, _number: str, name: str) -> Target | None:
     """Where something of a comparison is in the first trace; None when only the second one has it."""
     if level == "step":
-        place, windows = int(name.rpartition(" ")[2]) - 1, timeline.linked.windows
+        windows = timeline.linked.windows
+        place = int(name.removeprefix("step ")) - 1 if windows.marked else 0
         if place >= windows.count:
             return None
         return between(timeline, int(windows.start_ns[place]), int(windows.end_ns[place]))

@@ -40,11 +40,16 @@ def export_table_npz(linked: Linked, table: str, path: Path, *, overwrite: bool 
 
 
 def export_difference(diff: TraceDiff, form: TableForm, path: Path, *, overwrite: bool = False) -> Path:
-    """Write a comparison; `ExportError` as `write_whole`, or when neither trace has anything on its level."""
+    """Write a comparison; `ExportError` as `write_whole`, or when neither trace has anything on its level.
+
+    Every row says in `notes` what is not known, and why.
+    """
     columns = table_columns(diff.rows)
     if not columns:
-        raise ExportError(f"The comparison by {diff.level} is empty: neither trace has anything for it.")
-    return _write(form, columns | {"per_step": [diff.per_step] * len(diff.rows)}, path, overwrite=overwrite)
+        why = " ".join(diff.notes) or "Neither trace has anything for it."
+        raise ExportError(f"The comparison by {diff.level} is empty. {why}")
+    around: Columns = {"per_step": [diff.per_step] * len(diff.rows), "notes": [" ".join(diff.notes)] * len(diff.rows)}
+    return _write(form, columns | around, path, overwrite=overwrite)
 
 
 def _write(form: TableForm, columns: Columns, path: Path, *, overwrite: bool) -> Path:

@@ -23,6 +23,7 @@ class TraceDiffPage(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._pages: dict[Level, DiffPage] = {}
+        self._about = ""
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -47,14 +48,12 @@ class TraceDiffPage(QWidget):
 
     def show_pages(self, about: str, pages: dict[Level, DiffPage]) -> None:
         """Show a comparison."""
-        self._pages = pages
-        set_text(self.about, about)
+        self._pages, self._about = pages, about
         self._show()
 
     def clear(self) -> None:
         """Nothing is compared."""
-        self._pages = {}
-        set_text(self.about, "")
+        self._pages, self._about = {}, ""
         self._show()
 
     def comparing(self) -> bool:
@@ -68,5 +67,7 @@ class TraceDiffPage(QWidget):
 
     def _show(self) -> None:
         page = self.page()
+        notes = page.about if page is not None else ""
+        set_text(self.about, f"{self._about}. {notes}" if notes else self._about)
         self.table.show_table(page.table if page is not None else _NOTHING)
         self.shown.emit()

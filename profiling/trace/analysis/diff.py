@@ -9,14 +9,16 @@ import numpy as np
 from gptscope.profiling.trace.analysis.kernels import category_sums, kernel_sums
 from gptscope.profiling.trace.analysis.linked import Linked
 from gptscope.profiling.trace.analysis.modules import module_sums
-from gptscope.profiling.trace.analysis.operators import operator_sums
 from gptscope.profiling.trace.analysis.steps import step_times
 from gptscope.profiling.trace.grouping import group_by, heaviest
 from gptscope.profiling.trace.names import collapse_layers, short_name
 
 Level = Literal["kernel", "category", "operator", "module", "step"]
 LEVELS: tuple[Level, ...] = ("kernel", "category", "operator", "module", "step")
-Status = Literal["both", "new", "vanished", "replaced"]
+Status = Literal["both", "new", "vanished", "replaced", "unrecorded"]
+"""`unrecorded`: one trace records nothing on this level, so nothing is known of its part."""
+NO_OPERATOR, NO_MODULE = "no operator recorded", "no module recorded"
+"""The rows of work that belongs to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +30,35 @@ class DiffRow:
     other_name: str
     """The second trace's kernels when others do the same work there; else empty."""
     status: Status
-    before_ns: float
-    after_ns: float
-    before_calls: float
-    after_calls: float
+    before_ns: float | None
+    """None: the trace records nothing on this level."""
+    after_ns: float | None
+    before_calls: float | None
+    after_calls: float | None
 
     @property
-    def change_ns(self) -> float:
-        """Second minus first."""
-        return self.after_ns - self.before_ns
+    def change_ns(self) -> float | None:
+        """Second minus first; None when one is not known."""
+        return None if self.before_ns is None or self.after_ns is None else self.after_ns - self.before_ns
 
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
-    """One level of the comparison. The rows' changes add up to the totals' change."""
+    """One level of the comparison. The rows add up to the totals where both traces record the level."""
 
     level: Level
     per_step: bool
-    before_ns: float
-    after_ns: float
+    before_ns: float | None
+    """All work, the same on every level but that of steps; None: the trace has none."""
+    after_ns: float | None
     rows: list[DiffRow]
+    notes: tuple[str, ...]
+    """Sentences on what is not known, and why."""
+
+    @property
+    def change_ns(self) -> float | None:
+        """Second minus first; None when one is not known."""
+        return None if self.before_ns is None or self.after_ns is None else self.after_ns - self.before_ns
 
 
 Sums = dict[str, tuple[int, int]]
@@ -64,27 +75,79 @@ def diff_traces(before: Linked, after: Linked, level: Level) -> TraceDiff:
     steps = (before.windows.count, after.windows.count) if per_step else (1, 1)
     if level == "step":
         per_step, steps = False, (1, 1)
-    if level == "kernel":
+    missing = (_missing(before, after, level), _missing(after, before, level))
+    if level == "kernel" and not any(missing):
         rows = _kernel_rows(before, after, steps)
     else:
-        rows = _rows(_sums(before, level), _sums(after, level), steps)
-    rows.sort(key=lambda r: (-abs(r.change_ns), r.name))
-    return TraceDiff(level, per_step, sum(r.before_ns for r in rows), sum(r.after_ns for r in rows), rows)
+        old = None if missing[0] else _sums(before, level)
+        new = None if missing[1] else _sums(after, level)
+        rows = _rows(old, new, steps)
+    rows.sort(key=lambda r: (-abs(r.change_ns or 0), -(r.after_ns or 0), -(r.before_ns or 0), r.name))
+    before_ns = _total_ns(before, level, steps[0], unmarked=bool(missing[0]))
+    after_ns = _total_ns(after, level, steps[1], unmarked=bool(missing[1]))
+    notes = tuple(f"{side}: n/a, {why}." for side, why in zip(("Before", "After"), missing, strict=True) if why)
+    return TraceDiff(level, per_step, before_ns, after_ns, rows, notes)
+
+
+def _missing(linked: Linked, other: Linked, level: Level) -> str:
+    """Why a trace has nothing on a level; empty when it has."""
+    if level == "step":
+        marked = linked.windows.marked or not other.windows.marked
+        return "" if marked else "no steps marked: call profiler.step()"
+    if not linked.entries.row.size:
+        return "no kernels and no operators recorded"
+    if level == "operator" and not linked.operators.size:
+        return "no operators recorded: record with ProfilerActivity.CPU"
+    if level == "module" and len(linked.nesting.modules) < 2:
+        return "no modules recorded: record with with_stack=True or with_modules=True"
+    return ""
+
+
+def _total_ns(linked: Linked, level: Level, steps: int, *, unmarked: bool) -> float | None:
+    """All work, or the time of all steps."""
+    if level == "step":
+        return None if unmarked else sum(step.wall_ns for step in step_times(linked))
+    return int(linked.entries.own_ns.sum()) / steps if linked.entries.row.size else None
 
 
 def _sums(linked: Linked, level: Level) -> Sums:
+    if level == "kernel":
+        return _added((k.name, k.total_ns, k.calls) for k in kernel_sums(linked))
     if level == "category":
         return {c.category: (c.total_ns, c.calls) for c in category_sums(linked)}
     if level == "operator":
-        return _added(
-            (o.name, o.device_self_ns if linked.has_device else o.host_self_ns, o.calls) for o in operator_sums(linked)
-        )
+        return _operator_sums(linked)
     if level == "module":
-        return _added(
-            (m.path or "outside modules", m.device_self_ns if linked.has_device else m.host_self_ns, m.calls)
-            for m in module_sums(linked)
-        )
-    return {f"step {i + 1}": (s.wall_ns, 1) for i, s in enumerate(step_times(linked))}
+        return _module_sums(linked)
+    named = linked.windows.marked
+    return {f"step {i + 1}" if named else s.name: (s.wall_ns, 1) for i, s in enumerate(step_times(linked))}
+
+
+def _module_sums(linked: Linked) -> Sums:
+    """All work by module, with the calls of modules; work of none counts by its own number."""
+    work = linked.entries
+    in_none = int(((work.owner < 0) | (linked.nesting.module[work.owner] == 0)).sum())
+    return _added(
+        (m.path or NO_MODULE, m.device_self_ns if linked.has_device else m.host_self_ns, m.calls if m.path else in_none)
+        for m in module_sums(linked)
+    )
+
+
+def _operator_sums(linked: Linked) -> Sums:
+    """All work by the operator that it belongs to, with the calls of operators that have none."""
+    trace, work = linked.trace, linked.entries
+    counted = linked.operators[linked.nesting.stands_for[linked.operators] == linked.operators]
+    names = trace.name[counted]
+    calls = group_by(names)
+    made = zip(names[calls.first].tolist(), calls.sizes().tolist(), strict=True)
+    sums = {trace.names[name]: (0, count) for name, count in made}
+    owner = np.where(work.owner >= 0, trace.name[work.owner], -1)
+    groups = group_by(owner)
+    times = zip(owner[groups.first].tolist(), groups.sums(work.own_ns).tolist(), groups.sizes().tolist(), strict=True)
+    for number, time_ns, count in times:
+        name = trace.names[number] if number >= 0 else NO_OPERATOR
+        sums[name] = (time_ns, sums.get(name, (0, 0))[1] if number >= 0 else count)
+    return sums
 
 
 def _added(rows: Iterable[tuple[str, int, int]]) -> Sums:
@@ -95,23 +158,36 @@ def _added(rows: Iterable[tuple[str, int, int]]) -> Sums:
     return sums
 
 
-def _rows(before: Sums, after: Sums, steps: tuple[int, int]) -> list[DiffRow]:
+def _rows(before: Sums | None, after: Sums | None, steps: tuple[int, int]) -> list[DiffRow]:
+    """All names of both; None is a trace that records nothing here."""
     rows = []
-    for name in dict.fromkeys((*before, *after)):
+    nothing = (0, 0)
+    for name in dict.fromkeys((*(before or ()), *(after or ()))):
+        if before is None or after is None:
+            old = None if before is None else before.get(name, nothing)
+            new = None if after is None else after.get(name, nothing)
+            rows.append(_row(name, "", "unrecorded", old, new, steps))
+            continue
         status: Status = "both" if name in before and name in after else "vanished" if name in before else "new"
-        rows.append(_row(name, "", status, before.get(name, (0, 0)), after.get(name, (0, 0)), steps))
+        rows.append(_row(name, "", status, before.get(name, nothing), after.get(name, nothing), steps))
     return rows
 
 
 def _row(
-    name: str, other: str, status: Status, old: tuple[int, int], new: tuple[int, int], steps: tuple[int, int]
+    name: str,
+    other: str,
+    status: Status,
+    old: tuple[int, int] | None,
+    new: tuple[int, int] | None,
+    steps: tuple[int, int],
 ) -> DiffRow:
-    return DiffRow(name, other, status, old[0] / steps[0], new[0] / steps[1], old[1] / steps[0], new[1] / steps[1])
+    before_ns, before_calls = (None, None) if old is None else (old[0] / steps[0], old[1] / steps[0])
+    after_ns, after_calls = (None, None) if new is None else (new[0] / steps[1], new[1] / steps[1])
+    return DiffRow(name, other, status, before_ns, after_ns, before_calls, after_calls)
 
 
 def _kernel_rows(before: Linked, after: Linked, steps: tuple[int, int]) -> list[DiffRow]:
-    old = _added((k.name, k.total_ns, k.calls) for k in kernel_sums(before))
-    new = _added((k.name, k.total_ns, k.calls) for k in kernel_sums(after))
+    old, new = _sums(before, "kernel"), _sums(after, "kernel")
     rows = _rows({n: old[n] for n in old if n in new}, {n: new[n] for n in new if n in old}, steps)
     gone, come = {n: s for n, s in old.items() if n not in new}, {n: s for n, s in new.items() if n not in old}
     works_for_old, works_for_new = _works_for(before), _works_for(after)
