@@ -21,7 +21,7 @@ def print_diff(output: JsonOutput, before: Named, after: Named, level: Level, to
     rows = [_cells(row) for row in diff.rows[:top]]
     rows.append(["all", "", _ms(diff.before_ns), _ms(diff.after_ns), _change(diff.change_ns, toned=False), ""])
     columns = [Column(level, "left", name=True), Column("", "left"), Column("before"), Column("after")]
-    per = " per step" if diff.per_step else ""
+    per = " per step" if diff.per_step else "" if level == "step" else ", whole traces"
     console.table([*columns, Column("change"), Column("calls")], rows, f"{before[0]} → {after[0]}, ms{per}")
     if len(diff.rows) > top:
         console.line(f"  {f.count(len(diff.rows) - top)} more", "dim")

@@ -94,8 +94,8 @@ def compare(send: Send, timeline_file: str, file: str) -> None:
     for number, level in enumerate(LEVELS):
         send("progressed", "Comparing", 0.7 + 0.3 * number / len(LEVELS))
         found[level] = diff_page(diff_traces(before, after, level))
-    per_step = before.windows.marked and after.windows.marked
-    each = ", per step" if per_step else ", whole traces: they do not both mark steps"
+    per_step = found["kernel"].diff.per_step
+    each = ", per step" if per_step else ", whole traces: they do not both mark steps around work"
     send("compared", f"after: {path.name}{each}", found)
 
 

@@ -55,12 +55,17 @@ def _on_device(trace: Trace, nesting: Nesting, windows: StepWindows, rows: Int64
     """Kernels, copies and fills; each belongs to the step that launched it, or else to the one it ran in."""
     launched = match_launches(trace, rows)
     launch, owner = launched.launch, owners(trace, nesting, rows, launched)
-    decided_at = np.where(launch >= 0, trace.start_ns[np.maximum(launch, 0)], trace.start_ns[rows])
-    step = windows.index_of(decided_at)
+    step = steps_of(trace, windows, rows, launch)
     inside = step >= 0
     rows, owner = rows[inside], owner[inside]
     module = np.where(owner >= 0, nesting.module[np.maximum(owner, 0)], 0)
     return Work("cuda", rows, owner, trace.duration_ns[rows], module, step[inside])
+
+
+def steps_of(trace: Trace, windows: StepWindows, rows: Int64, launch: Int64) -> Int64:
+    """Step of each piece of device work: the one that launched it, or else the one it ran in; -1 for none."""
+    decided_at = np.where(launch >= 0, trace.start_ns[np.maximum(launch, 0)], trace.start_ns[rows])
+    return windows.index_of(decided_at)
 
 
 def owners(trace: Trace, nesting: Nesting, rows: Int64, launched: Launched) -> Int64:

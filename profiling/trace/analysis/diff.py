@@ -49,11 +49,14 @@ class TraceDiff:
     level: Level
     per_step: bool
     before_ns: float | None
-    """All work, the same on every level but that of steps; None: the trace has none."""
+    """All work (of the steps, divided by their number, if `per_step`), the same on every level but that of steps.
+
+    None: the trace has none.
+    """
     after_ns: float | None
     rows: list[DiffRow]
     notes: tuple[str, ...]
-    """Sentences on what is not known, and why."""
+    """Sentences on what is not known, left out or of another kind than in the other trace."""
 
     @property
     def change_ns(self) -> float | None:
@@ -71,10 +74,12 @@ def diff_traces(before: Linked, after: Linked, level: Level) -> TraceDiff:
     Kernels that have other names in the other trace (another precision, a fused version) are matched by the module and
     operator that they work for.
     """
-    per_step = before.windows.marked and after.windows.marked
-    steps = (before.windows.count, after.windows.count) if per_step else (1, 1)
-    if level == "step":
-        per_step, steps = False, (1, 1)
+    per_step = level != "step" and _hold_steps(before, after)
+    steps, notes = (1, 1), _apples_and_pears(before, after) if level != "step" else []
+    if per_step:
+        steps = before.windows.count, after.windows.count
+        notes += [note for side, one in (("Before", before), ("After", after)) for note in _left_out(side, one)]
+        before, after = before.in_steps, after.in_steps
     missing = (_missing(before, after, level), _missing(after, before, level))
     if level == "kernel" and not any(missing):
         rows = _kernel_rows(before, after, steps)
@@ -85,8 +90,35 @@ def diff_traces(before: Linked, after: Linked, level: Level) -> TraceDiff:
     rows.sort(key=lambda r: (-abs(r.change_ns or 0), -(r.after_ns or 0), -(r.before_ns or 0), r.name))
     before_ns = _total_ns(before, level, steps[0], unmarked=bool(missing[0]))
     after_ns = _total_ns(after, level, steps[1], unmarked=bool(missing[1]))
-    notes = tuple(f"{side}: n/a, {why}." for side, why in zip(("Before", "After"), missing, strict=True) if why)
-    return TraceDiff(level, per_step, before_ns, after_ns, rows, notes)
+    unknown = [f"{side}: n/a, {why}." for side, why in zip(("Before", "After"), missing, strict=True) if why]
+    return TraceDiff(level, per_step, before_ns, after_ns, rows, (*unknown, *notes))
+
+
+def _hold_steps(before: Linked, after: Linked) -> bool:
+    """Both are whole traces that mark steps with work in them."""
+    return all(
+        one.range_ns is None and one.windows.marked and bool(one.in_steps.entries.row.size) for one in (before, after)
+    )
+
+
+def _left_out(side: str, linked: Linked) -> list[str]:
+    """What of a trace's work belongs to no step, in a sentence, if there is any."""
+    all_ns = int(linked.entries.own_ns.sum())
+    outside_ns = all_ns - int(linked.in_steps.entries.own_ns.sum())
+    if not outside_ns:
+        return []
+    times = f"{outside_ns / 1e6:.6g} ms of {all_ns / 1e6:.6g} ms of work"
+    return [f"{side}: {times} was launched outside of steps and is left out."]
+
+
+def _apples_and_pears(before: Linked, after: Linked) -> list[str]:
+    """That a device's work is held against a host's, in a sentence, if it is."""
+    if before.has_device == after.has_device or not (before.entries.row.size and after.entries.row.size):
+        return []
+    on_host, on_device = ("Before", "after") if after.has_device else ("After", "before")
+    return [
+        f"{on_host} is self time of operators on the host, for want of device work; {on_device} is time on the device."
+    ]
 
 
 def _missing(linked: Linked, other: Linked, level: Level) -> str:

@@ -1,7 +1,7 @@
 """A trace with its events linked: who launched what, inside which operator, module and step; made once, used by all."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -18,7 +18,7 @@ from gptscope.profiling.trace.op_inputs import UNKNOWN_TYPE, all_tensors
 from gptscope.profiling.trace.steps import StepWindows, step_windows
 from gptscope.profiling.trace.table import GENERATED_PREFIX, Bools, Int64, Integers, Trace, some_rows
 from gptscope.profiling.trace.trace_costs import CallInputs, TraceCosts, trace_costs
-from gptscope.profiling.trace.work import owners
+from gptscope.profiling.trace.work import owners, steps_of
 
 _MOST_LEVELS = 10_000
 """Operators nested deeper, which only damaged files have, are of the kind `other`."""
@@ -42,21 +42,29 @@ class WorkEntries:
 class Linked:
     """A trace, or a range of its time, with what all analyses need; each part is computed when first asked for.
 
-    A range holds the device work that ran in it at least partly and the operators that began in it.
+    A range holds the device work that ran in it at least partly and the operators that began in it; the steps hold the
+    work that they launched.
     """
 
     trace: Trace
     range_ns: tuple[int, int] | None = None
+    only_steps: bool = False
 
     @classmethod
     def of(cls, trace: "Trace | Linked", range_ns: tuple[int, int] | None = None) -> Self:
         """Link a trace, or limit a linked one to a range without computing its links again."""
         if not isinstance(trace, Linked):
             return cls(trace, range_ns)
-        narrower = cls(trace.trace, range_ns)
-        for name in ("nesting", "windows", "operator_codes", "costs", "inputs", "_all_work"):
-            narrower.__dict__[name] = getattr(trace, name)
-        return narrower
+        part = cls(trace.trace, range_ns)
+        _share_links(trace, part)
+        return part
+
+    @cached_property
+    def in_steps(self) -> "Linked":
+        """Only what belongs to the steps; the whole trace when it marks none."""
+        part = replace(self, only_steps=True)
+        _share_links(self, part)
+        return part
 
     @cached_property
     def nesting(self) -> Nesting:
@@ -78,9 +86,11 @@ class Linked:
 
     @cached_property
     def _in_range(self) -> Bools | slice:
-        if self.range_ns is None:
+        if self.range_ns is None and not self.only_steps:
             return slice(None)
-        return self.touched(self._all_work[0])
+        rows, launch, _ = self._all_work
+        held = self.touched(rows)
+        return held & (steps_of(self.trace, self.windows, rows, launch) >= 0) if self.only_steps else held
 
     @cached_property
     def work(self) -> Int64:
@@ -105,11 +115,8 @@ class Linked:
     @cached_property
     def operators(self) -> Integers:
         """Rows of operators on the CPU that have a usable duration."""
-        rows = self.trace.operators() & ~self.trace.unfinished
-        if self.range_ns is not None:
-            start = self.trace.start_ns
-            rows &= (start >= self.range_ns[0]) & (start < self.range_ns[1])
-        return np.flatnonzero(rows).astype(np.int32)
+        rows = np.flatnonzero(self.trace.operators() & ~self.trace.unfinished).astype(np.int32)
+        return self.begun(rows)
 
     @cached_property
     def covering_operators(self) -> Integers:
@@ -216,6 +223,13 @@ class Linked:
         device = self.trace.device[self.work]
         return {one: self.cover(self.work[device == one]) for one in self.devices}
 
+    def begun(self, rows: Integers) -> Integers:
+        """Those of some rows of the CPU that began in the range, and in the steps where only they count."""
+        if self.range_ns is not None:
+            start = self.trace.start_ns[rows]
+            rows = rows[(start >= self.range_ns[0]) & (start < self.range_ns[1])]
+        return rows[self.windows.index_of(self.trace.start_ns[rows]) >= 0] if self.only_steps else rows
+
     def touched(self, rows: Integers) -> Bools:
         """Which rows lie in the range at least partly; all without a range."""
         if self.range_ns is None:
@@ -229,6 +243,12 @@ class Linked:
             return Cover.of_rows(self.trace, rows)
         start, end = self.trace.start_ns[rows], self.trace.ends(rows)
         return Cover(np.maximum(start, self.range_ns[0]), np.minimum(end, self.range_ns[1]))
+
+
+def _share_links(whole: Linked, part: Linked) -> None:
+    """What a part needs not compute again."""
+    for name in ("nesting", "windows", "operator_codes", "costs", "inputs", "_all_work"):
+        part.__dict__[name] = getattr(whole, name)
 
 
 def _work_code(name: str, by_owner: int, module: str, *, is_collective: bool, is_copy: bool) -> int:

@@ -43,11 +43,7 @@ def module_sums(linked: Linked, *, collapse: bool = True) -> list[ModuleSums]:
     owned = linked.owner >= 0
     of_work = np.where(owned, nesting.module[linked.owner], 0)
     np.add.at(device, of_work, trace.duration_ns[linked.work])
-    made = nesting.module_calls
-    if linked.range_ns is not None:
-        start = trace.start_ns[made]
-        made = made[(start >= linked.range_ns[0]) & (start < linked.range_ns[1])]
-    np.add.at(calls, nesting.module[made], 1)
+    np.add.at(calls, nesting.module[linked.begun(nesting.module_calls)], 1)
     own: dict[str, list[int]] = {}
     for number, path in enumerate(nesting.modules):
         sums = own.setdefault(collapse_layers(path) if collapse else path, [0, 0, 0])

@@ -111,3 +111,38 @@ def test_steps_are_unknown_where_only_the_other_trace_marks_them(trace):
     assert (diff.before_ns, diff.after_ns) == (50_000, None)
     assert diff.notes == ("After: n/a, no steps marked: call profiler.step().",)
     assert [row.name for row in diff_traces(plain, plain, "step").rows] == ["whole trace"]
+
+
+def test_per_step_counts_only_work_that_the_steps_launched(trace):
+    steps = [host(f"ProfilerStep#{i}", 100 * i, 50, "user_annotation") for i in range(2)]
+    module = [host("module: blocks.0", 100 * i, 12, "user_annotation") for i in range(3)]
+    inside = [*work(0, 60), *work(100, 20, 2)]  # the first kernel outlasts the step that launched it
+    before = linked(trace("before", [*steps, *module, *inside, *work(200, 500, 3)]))
+    after = linked(trace("after", [*steps, *module, *inside]))
+    levels: tuple[Level, ...] = ("kernel", "category", "operator", "module")
+    for level in levels:
+        diff = diff_traces(before, after, level)
+        assert diff.per_step
+        assert (diff.before_ns, diff.after_ns) == (40_000, 40_000)
+        assert [(row.before_ns, row.before_calls, row.change_ns) for row in diff.rows if row.before_ns] == [
+            (40_000, 1, 0)
+        ]
+        assert diff.notes == ("Before: 0.5 ms of 0.58 ms of work was launched outside of steps and is left out.",)
+
+
+def test_steps_around_no_work_and_ranges_are_not_divided(trace):
+    step = host("ProfilerStep#0", 1000, 50, "user_annotation")
+    empty, full = linked(trace("empty", [step, *work(0, 30)])), linked(trace("full", [step, *work(1000, 30)]))
+    diff = diff_traces(empty, full, "kernel")
+    assert (diff.per_step, diff.before_ns, diff.after_ns) == (False, 30_000, 30_000)
+    part = Linked.of(full, (1_000_000, 1_060_000))
+    assert not diff_traces(part, part, "kernel").per_step
+
+
+def test_a_host_is_not_held_against_a_device_without_a_word(trace, capsys):
+    paths = trace("host", [host("aten::mm", 0, 100)]), trace("device", work(0, 30))
+    sentence = "Before is self time of operators on the host, for want of device work; after is time on the device."
+    assert diff_traces(*map(linked, paths), "category").notes == (sentence,)
+    assert main(["trace", "diff", *map(str, paths)]) == 0
+    assert sentence in capsys.readouterr().out
+    assert diff_traces(*map(linked, paths[::-1]), "operator").notes[0].startswith("After is self time")
