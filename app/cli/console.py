@@ -22,15 +22,20 @@ _RICH_STYLES = {"": "", "good": "green", "warn": "yellow", "bad": "red", "dim": 
 _SPECIAL = "✓✗△↓µ×±→−\u202f…━"
 _MOST_NAME_WIDTH = 60
 _LEAST_NAME_WIDTH = 10
+_READABLE_NAME_WIDTH = 20
 
 
 @dataclass(frozen=True)
 class Column:
-    """Heading and alignment of a table column; `name` columns are shortened in the middle when space is short."""
+    """Heading and alignment of a table column; `name` columns are shortened in the middle when space is short.
+
+    Where that would leave too little of the names, `spare` columns are left out, those with the highest number first.
+    """
 
     title: str
     align: Literal["left", "right"] = "right"
     name: bool = False
+    spare: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,11 +84,17 @@ class Console:
         """A table with a heading line, as wide as the terminal at most: `name` columns give way, numbers do not."""
         head = [Cell(self.text(column.title), "title") for column in columns]
         cells = [head, *([_shown(cell, self) for cell in row] for row in rows)]
-        widths = _fitting_widths(columns, cells, self.rich.width if self.is_terminal else None)
+        available = self.rich.width if self.is_terminal else None
+        kept = _kept_columns(columns, cells, available)
+        left_out = [column.title for column in columns if column not in kept]
+        cells = [[cell for column, cell in zip(columns, row, strict=True) if column in kept] for row in cells]
+        widths = _fitting_widths(kept, cells, available)
         if title:
             self.line(title, "title")
         for row in cells:
-            self._row([_aligned(*parts) for parts in zip(columns, row, widths, strict=True)])
+            self._row([_aligned(*parts) for parts in zip(kept, row, widths, strict=True)])
+        if left_out:
+            self.line(f"  not shown in {available} columns: {', '.join(left_out)}", "dim")
 
     def _row(self, cells: list[Cell]) -> None:
         if not self.is_terminal:
@@ -122,6 +133,21 @@ def _shown(cell: str | Cell, console: Console) -> Cell:
 def _aligned(column: Column, cell: Cell, width: int) -> Cell:
     text = shorten(cell.text, width)
     return Cell(text.ljust(width) if column.align == "left" else text.rjust(width), cell.style)
+
+
+def _kept_columns(columns: Sequence[Column], rows: list[list[Cell]], available: int | None) -> list[Column]:
+    """The columns beside which names stay readable, without spare ones that are in the way."""
+    least = {}
+    for i, column in enumerate(columns):
+        width = max(len(row[i].text) for row in rows)
+        least[column] = min(width, _READABLE_NAME_WIDTH) if column.name else width
+    kept = list(columns)
+    while available is not None and sum(least[column] + 2 for column in kept) > available:
+        spare = max(kept, key=lambda column: column.spare)
+        if not spare.spare:
+            break
+        kept.remove(spare)
+    return kept
 
 
 def _fitting_widths(columns: Sequence[Column], rows: list[list[Cell]], available: int | None) -> list[int]:

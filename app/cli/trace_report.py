@@ -79,11 +79,11 @@ def print_operators(console: Console, path: Path, linked: Linked, args: argparse
     """The operator table."""
     rows = operator_sums(linked, by_shape=args.by_shape)
     shown = rows[: args.top]
-    columns = [Column("operator", "left", name=True), Column("category", "left")]
+    columns = [Column("operator", "left", name=True), Column("category", "left", spare=3)]
     columns += [Column("shapes", "left", name=True)] if args.by_shape else []
-    columns += [Column("calls"), Column("host self ms"), Column("host total ms")]
-    columns += [Column("device self ms"), Column("device total ms")] if linked.has_device else []
-    columns += [Column("module", "left", name=True)] if any(row.module for row in shown) else []
+    columns += [Column("calls"), Column("host self ms"), Column("host total ms", spare=2)]
+    columns += [Column("device self ms"), Column("device total ms", spare=1)] if linked.has_device else []
+    columns += [Column("module", "left", name=True, spare=4)] if any(row.module for row in shown) else []
     table = []
     for row in shown:
         cells = [row.name, row.category, *([row.shapes] if args.by_shape else []), f.count(row.calls)]
@@ -101,9 +101,9 @@ def print_modules(console: Console, path: Path, linked: Linked, args: argparse.N
     if not rows:
         console.line(f"{path}: n/a: no modules recorded. Record with with_stack=True or with_modules=True.", "warn")
     else:
-        columns = [Column("module", "left", name=True), Column("calls"), Column("share"), Column("host self ms")]
-        columns += [Column("host total ms")]
-        columns += [Column("device self ms"), Column("device total ms")] if linked.has_device else []
+        columns = [Column("module", "left", name=True), Column("calls"), Column("share")]
+        columns += [Column("host self ms", spare=2), Column("host total ms")]
+        columns += [Column("device self ms", spare=1), Column("device total ms")] if linked.has_device else []
         table = []
         for row in rows[: args.top]:
             name = "  " * max(row.depth - 1, 0) + (row.path.rpartition(".")[2] or "outside modules")
@@ -144,7 +144,8 @@ def _print_kernels(console: Console, kernels: Sequence[KernelSums], top: int, *,
         console.line("  no kernels and no operators recorded", "warn")
         return
     what = "kernel" if on_device else "operator"
-    columns = [Column(what, "left", name=True), Column("category", "left"), Column("calls"), Column("total ms")]
+    columns = [Column(what, "left", name=True), Column("category", "left", spare=1)]
+    columns += [Column("calls"), Column("total ms")]
     columns += [Column("mean us"), Column("share")]
     rates = any(k.bytes_per_s or k.flops_per_s for k in kernels[:top])
     columns += [Column("GB/s"), Column("TFLOP/s")] if rates else []

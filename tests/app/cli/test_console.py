@@ -1,5 +1,7 @@
 """Terminals get rich tables and colours, everything else plain lines, ASCII where it must be."""
 
+import re
+
 import pytest
 
 from gptscope.app.cli.console import Cell, Column, shorten
@@ -60,3 +62,38 @@ def test_long_names_keep_both_ends() -> None:
     assert shorten("abc", 10) == "abc"
     assert shorten("abcdefghijklmnop", 10) == "abcd...nop"
     assert len(shorten("x" * 99, 60)) == 60
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        ("80", ["name", "first", "second", "third"]),
+        ("50", ["name", "first", "third"]),
+        ("40", ["name", "third"]),
+        ("20", ["name", "third"]),
+    ],
+)
+def test_a_narrow_terminal_leaves_out_what_is_spare_and_says_so(
+    screen, monkeypatch: pytest.MonkeyPatch, width: str, titles: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    columns = [Column("name", "left", name=True), Column("first", spare=1), Column("second", spare=2), Column("third")]
+    file, console = screen(terminal=True)
+    console.table(columns, [["n" * 40, "1" * 12, "2" * 12, "3" * 12]])
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).splitlines()
+    assert lines[0].split() == titles
+    left_out = [title for title in ("first", "second") if title not in titles]
+    assert lines[2:] == ([f"  not shown in {width} columns: {', '.join(left_out)}"] if left_out else [])
+    if width != "20":
+        assert max(map(len, lines[:2])) <= int(width)
+        assert len(lines[1].split()[0]) >= 20
+
+
+def test_a_pipe_gets_every_column(screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    file, console = screen()
+    console.table([Column("name", "left", name=True), Column("first", spare=1)], [["n" * 40, "1" * 12]])
+    assert "1" * 12 in file.getvalue()
+    assert "not shown" not in file.getvalue()
