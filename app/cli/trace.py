@@ -1,8 +1,9 @@
 """`gptscope trace`: any profiler's trace: summary, tables, timeline, comparison, export, health."""
 
 import argparse
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gptscope.app.cli.options import UsageError, add_json_option, add_library_options
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 DIFFERENCE = "difference"
 """The one table that needs a second trace."""
+_WITH_TABLES = ("csv", "npz")
 LEVELS = ("kernel", "category", "operator", "module", "step")
 _FILE_HELP = "a Kineto or Chrome trace: JSON, gzipped or zipped, whatever its name; or a kept run: its id or `last`"
 
@@ -47,14 +49,16 @@ examples:
         for action in several.values():
             action.add_argument("files", nargs="+", type=Path, metavar="FILE", help=_FILE_HELP)
         for name in ("summary", "kernels", "operators", "modules"):
-            several[name].add_argument("--top", type=int, default=15, metavar="N", help="rows to print (default 15)")
+            several[name].add_argument("--top", type=_rows, default=15, metavar="N",
+                                       help="rows to print, 0 for all (default 15)")  # fmt: skip
         several["operators"].add_argument("--by-shape", action="store_true", help="one row per input shapes")
         several["modules"].add_argument("--layers", action="store_true", help="one row per layer")
         diff = actions.add_parser("diff", help="two traces side by side, biggest changes first")
         diff.add_argument("before", type=Path, metavar="BEFORE", help=_FILE_HELP)
         diff.add_argument("after", type=Path, metavar="AFTER")
         diff.add_argument("--by", choices=LEVELS, default="kernel", help="what is compared (default kernel)")
-        diff.add_argument("--top", type=int, default=20, metavar="N", help="rows to print (default 20)")
+        diff.add_argument("--top", type=_rows, default=20, metavar="N",
+                          help="rows to print, 0 for all (default 20)")  # fmt: skip
         export = actions.add_parser("export", help="write a trace in another form")
         export.add_argument("files", nargs=1, type=Path, metavar="FILE", help=_FILE_HELP)
         export.add_argument("--to", required=True, metavar="FORMAT", help="chrome, tensorboard, csv, npz, speedscope,"
@@ -72,7 +76,6 @@ examples:
             add_library_options(action)
 
     def run(self, args: argparse.Namespace) -> int:
-        from gptscope.app.cli import trace_report
         from gptscope.app.cli.json_output import JsonOutput
         from gptscope.app.cli.trace_files import trace_file
         from gptscope.app.cli.trace_opening import open_linked, parse_range
@@ -82,7 +85,7 @@ examples:
         for name in {"diff": ("before", "after"), "export": ("against",)}.get(args.action, ()):
             if getattr(args, name) is not None:
                 setattr(args, name, trace_file(getattr(args, name), args.library))
-        if args.action != "diff":
+        if args.action == "export":
             args.files = [trace_file(path, args.library) for path in args.files]
         if args.action == "diff":
             from gptscope.app.cli.trace_diff import print_diff
@@ -92,10 +95,38 @@ examples:
         elif args.action == "export":
             _export(args, output)
         else:
-            show = trace_report.ACTIONS[args.action]
-            documents = [show(output.console(), path, open_linked(path, args.range_ms), args) for path in args.files]
-            output.write(f"trace-{args.action}", {"files": documents})
+            return _show(args, output)
         return 0
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} rows cannot be printed: give 1 or more, or 0 for all")
+    return int(text) or sys.maxsize
+
+
+def _show(args: argparse.Namespace, output: "JsonOutput") -> int:
+    """Show each file; of several those that cannot be read are named, and the others shown all the same."""
+    from gptscope.app.cli.console import messages
+    from gptscope.app.cli.failing import FAILED, GOOD, CommandError
+    from gptscope.app.cli.trace_files import trace_file
+    from gptscope.app.cli.trace_opening import open_linked
+    from gptscope.app.cli.trace_report import ACTIONS
+
+    documents: list[dict[str, Any]] = []
+    failed: list[dict[str, str]] = []
+    for given in args.files:
+        try:
+            path = trace_file(given, args.library)
+            documents.append(ACTIONS[args.action](output.console(), path, open_linked(path, args.range_ms), args))
+        except CommandError as error:
+            if len(args.files) == 1:
+                raise
+            which = "" if str(given) in str(error) else f"{given}: "  # several may have one name
+            messages().line(f"gptscope: {which}{error}", "bad")
+            failed.append({"file": str(given), "reason": str(error)})
+    output.write(f"trace-{args.action}", {"files": documents, "failed": failed})
+    return FAILED if failed else GOOD
 
 
 def _export(args: argparse.Namespace, output: "JsonOutput") -> None:
@@ -114,6 +145,8 @@ def _export(args: argparse.Namespace, output: "JsonOutput") -> None:
     compares = args.against is not None or args.table == DIFFERENCE
     if compares:
         _check_difference(args)
+    if args.table is not None and args.to not in _WITH_TABLES:
+        raise UsageError(f"--table is for csv and npz; {args.to} has no tables. Leave it out, or give --to csv.")
     if form.ending:
         check_writable(args.output, "--output")
     linked = open_linked(path, args.range_ms)
@@ -134,7 +167,7 @@ def _check_difference(args: argparse.Namespace) -> None:
         raise UsageError("The table difference needs another trace: name it with --against AFTER.")
     if args.table not in {None, DIFFERENCE}:
         raise UsageError(f"--against is for the table difference, not for {args.table}: leave one of them out.")
-    if args.to not in {"csv", "npz"}:
+    if args.to not in _WITH_TABLES:
         raise UsageError(f"A difference is written as csv or npz, not as {args.to}.")
 
 

@@ -305,3 +305,41 @@ def test_a_file_name_that_is_no_text_is_shown_with_escapes(trace, before: Path, 
 def test_a_name_that_is_too_long_is_told(trace):
     assert "There is no file xxx" in trace("kernels", "x" * 300, "--library", "none", code=1)
     assert "gptscope met a fault" not in trace("kernels", f"{'x' * 300}.json", code=1)
+
+
+def test_rows_to_print_are_a_number_or_all(trace, before: Path, capsys: pytest.CaptureFixture[str]):
+    assert "1 more" in trace("kernels", before, "--top", "1")
+    text = trace("kernels", before, "--top", "0")
+    assert "sgemm_fp32" in text
+    assert "add_b" in text
+    assert "more" not in text
+    for words in ("-1", "x", "1.5"):
+        with pytest.raises(SystemExit) as left:
+            main(["trace", "kernels", str(before), "--top", words])
+        assert left.value.code == 2
+        assert f"{words} rows cannot be printed: give 1 or more, or 0 for all" in capsys.readouterr().err
+
+
+def test_of_several_files_bad_ones_are_named_and_the_others_shown(
+    before: Path, after: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    target, bad = tmp_path / "out.json", tmp_path / "bad.json"
+    bad.write_text("no trace")
+    assert main(["trace", "kernels", *map(str, (before, bad, after)), "--json", str(target)]) == 1
+    captured = capsys.readouterr()
+    assert "sgemm_fp32" in captured.out
+    assert "gemm_bf16" in captured.out
+    assert f"gptscope: {bad}" in captured.err
+    document = json.loads(target.read_text())
+    assert [one["file"] for one in document["files"]] == [str(before), str(after)]
+    assert [one["file"] for one in document["failed"]] == [str(bad)]
+    assert document["failed"][0]["reason"] in captured.err
+    assert main(["trace", "kernels", str(before), str(after), "--json", str(target)]) == 0
+    assert json.loads(target.read_text())["failed"] == []
+
+
+@pytest.mark.parametrize("form", ["chrome", "markdown"])
+def test_a_table_is_refused_where_there_are_none(trace, before: Path, tmp_path: Path, form: str):
+    words = ("--to", form, "--table", "operators", "--output", tmp_path / "x")
+    assert f"{form} has no tables" in trace("export", before, *words, code=2)
+    assert not (tmp_path / "x").exists()
