@@ -140,8 +140,8 @@ class ColumnBuilder:
             encoded = [c.encode(errors="replace") if c else b"" for c in collectives]
             slices.append("collective", narrow(texts.numbers(encoded, size, np.int64)))
         external = [a.external_id for a in args]
-        if external.count(0) == size:  # old traces spell it otherwise
-            external = [a.old_external_id for a in args]
+        if 0 in external:  # old traces spell it otherwise, some of them only that of device work
+            external = [a.external_id or a.old_external_id for a in args]
         self._append_integers("external_id", external, 0)
         for name, (missing, values_of) in _INTEGERS.items():
             self._append_integers(name, values_of(args), missing)

@@ -1,6 +1,7 @@
 """What was wrong with a trace, so that nothing is dropped or mended silently."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Literal
 
 import msgspec
@@ -39,11 +40,14 @@ class HealthReport:
     def __init__(self) -> None:
         self._notes: dict[tuple[str, str], HealthNote] = {}
 
-    def add(self, kind: HealthKind, message: str, *, count: int = 1, byte_offset: int | None = None) -> None:
-        """Note a finding."""
+    def add(
+        self, kind: HealthKind, message: str, *, count: int = 1, byte_offset: int | Callable[[], int] | None = None
+    ) -> None:
+        """Note a finding; where it lies may be a function, which is only asked for the first one."""
         known = self._notes.get((kind, message))
         if known is None:
-            self._notes[kind, message] = HealthNote(kind=kind, message=message, count=count, byte_offset=byte_offset)
+            where = byte_offset() if callable(byte_offset) else byte_offset
+            self._notes[kind, message] = HealthNote(kind=kind, message=message, count=count, byte_offset=where)
         else:
             known.count += count
 
@@ -53,5 +57,5 @@ class HealthReport:
             self.add(note.kind, note.message, count=note.count, byte_offset=note.byte_offset)
 
     def notes(self) -> list[HealthNote]:
-        """All findings in the order in which they first came."""
-        return list(self._notes.values())
+        """All findings so far in the order in which they first came."""
+        return [copy(note) for note in self._notes.values()]

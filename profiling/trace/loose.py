@@ -1,5 +1,6 @@
 """Events whose values are of unusual types, made usual: nothing is lost but what cannot mean anything."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,13 +16,16 @@ from gptscope.profiling.trace.events import (
 )
 from gptscope.profiling.trace.health import HealthReport
 
+Where = int | Callable[[], int]
+"""A place in the text, or what finds it when it is needed."""
 
-def usual_event(loose: LooseEvent, offset: int, health: HealthReport) -> Event:
+
+def usual_event(loose: LooseEvent, offset: Where, health: HealthReport) -> Event:
     """The event with text where text belongs and numbers where numbers belong.
 
     Args:
         loose: As decoded.
-        offset: Of the event, or of the piece that holds it, for the report.
+        offset: Where the event begins, for the report.
         health: Takes the findings.
     """
     return Event(
@@ -47,7 +51,7 @@ def _time(value: Any) -> int | float | str | None:
     return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
 
 
-def _usual_args(raw: msgspec.Raw, offset: int, health: HealthReport) -> Args | None:
+def _usual_args(raw: msgspec.Raw, offset: Where, health: HealthReport) -> Args | None:
     if not bytes(raw) or bytes(raw) == b"null":
         return None
     try:
@@ -65,7 +69,7 @@ def _usual_args(raw: msgspec.Raw, offset: int, health: HealthReport) -> Args | N
     return Args(collective=collective, **plain, **integers, **texts)
 
 
-def _integer(value: Any, missing: int, offset: int, health: HealthReport) -> int:
+def _integer(value: Any, missing: int, offset: Where, health: HealthReport) -> int:
     if value is None:
         return missing
     try:

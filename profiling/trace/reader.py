@@ -10,7 +10,7 @@ from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.events import BROKEN
 from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.repair import mend
-from gptscope.profiling.trace.second_reader import SecondReader
+from gptscope.profiling.trace.second_reader import SecondHalf, SecondReader
 from gptscope.profiling.trace.source import TraceText
 from gptscope.profiling.trace.split import EVENTS_KEY, EventStream
 from gptscope.profiling.trace.table import Trace
@@ -36,25 +36,48 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
     health = HealthReport()
     builder = ColumnBuilder(health)
     with TraceText(path, health) as text, SecondReader(path) as second:
-
-        def tell() -> None:
-            if progress is not None:
-                progress(second.bytes_read(text.bytes_read, text.size), text.size)
-
+        tell = _rising(progress)
         stream = EventStream(text.blocks(second.cut), path.name, health)
-        for piece in stream:
-            builder.add(piece.events, piece.text, piece.offset, piece.size, piece.raw)
-            text.check_memory(builder.nbytes)
-            tell()
-            half = second.after(stream, tell)
-            if half is not None:
-                builder.absorb(half.builder)
-                health.absorb(half.notes)
-                stream.tail, stream.tail_offset = half.tail, half.tail_offset
-                break
+        half = _read(stream, text, builder, second, tell)
+        if half is not None:
+            builder.absorb(half.builder)
+            health.absorb(half.notes)
+            stream = stream.resumed(text.blocks_from(half.offset), half.offset, ended=half.ended)
+            _read(stream, text, builder, second, tell)
     if set(builder.phases) == {""}:
         raise TraceError(f'{path.name} is a list of objects without "ph", so they are not trace events.')
     return builder.build(_metadata(stream, health), text)
+
+
+def _read(
+    stream: EventStream, text: TraceText, builder: ColumnBuilder, second: SecondReader, tell: Progress
+) -> SecondHalf | None:
+    """Read a stream to its end, or to where another process has read what follows."""
+    for piece in stream:
+        builder.add(piece.events, piece.text, piece.offset, piece.size, piece.raw)
+        text.check_memory(builder.nbytes)
+
+        def waiting() -> None:
+            tell(second.bytes_read(text.bytes_read, text.size), text.size)
+
+        waiting()
+        half = second.after(stream, text, waiting)
+        if half is not None:
+            return half
+    return None
+
+
+def _rising(progress: Progress | None) -> Progress:
+    """Progress that never goes back: what another process read may have to be read again."""
+    most = 0
+
+    def tell(done: int, size: int) -> None:
+        nonlocal most
+        most = max(most, done)
+        if progress is not None:
+            progress(most, size)
+
+    return tell
 
 
 def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:
@@ -74,7 +97,7 @@ def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:
         mended = mend(text, stream.tail_offset if in_tail else 0, health)
         if mended is None:
             health.add("metadata", f"the part around the events is not valid JSON ({error})")
-            return {}
+            mended = _closed(stream.head) if in_tail else b"{}"
         value = msgspec.json.decode(mended)
     if not isinstance(value, dict):
         return {}
@@ -84,7 +107,12 @@ def _metadata(stream: EventStream, health: HealthReport) -> dict[str, Any]:
 def _valid_so_far(head: bytes) -> bool:
     """Whether the text before the events is good JSON when the events are left out."""
     try:
-        msgspec.json.decode(head + b"]" + b"}" * max(1, head.count(b"{") - head.count(b"}")))
+        msgspec.json.decode(_closed(head))
     except BROKEN:
         return False
     return True
+
+
+def _closed(head: bytes) -> bytes:
+    """The text before the events as if nothing came after them."""
+    return head + b"]" + b"}" * max(1, head.count(b"{") - head.count(b"}"))

@@ -24,6 +24,10 @@ from gptscope.profiling.trace.loose import usual_event
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 _SPACE = b" \t\r\n,"
+_EVENT_START = re.compile(rb'\}\s*,\s*(?P<event>\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|bp|s|args)"\s*:)')
+_LONG = 1 << 20
+"""An event longer than this is searched for a place where another one begins."""
+_MOST_STARTS = 256
 _BAD_ESCAPE = re.compile(r'\\(?:u(?![0-9a-fA-F]{4})|(?!["\\/bfnrtu]))')
 _BARE_WORD = re.compile(
     r"(?<=[:\[,])(\s*)(?:-?(?:nan|inf(?:inity)?)|N/A|NA|None|undefined)(?=\s*[,}\]])", re.IGNORECASE
@@ -59,6 +63,8 @@ def walk_events(buffer: bytes, *, last: bool, offset: int, health: HealthReport)
         if buffer[position : position + 1] == b"]":
             return Walk(events, position + 1, ended=True)
         end = _extent(buffer, position)
+        if end is None and (last or len(buffer) - position > _LONG):
+            end = _next_event(buffer, position, len(buffer))
         if end is None:
             if last:
                 health.add("truncated", "the file ends inside an event", byte_offset=offset + position)
@@ -67,8 +73,39 @@ def walk_events(buffer: bytes, *, last: bool, offset: int, health: HealthReport)
         event = _decode(buffer[position:end], offset + position, health)
         if event is not None:
             events.append(event)
-        position = end
+        position = end if event is not None else _next_event(buffer, position, end) or end
     return Walk(events, min(position, len(buffer)), ended=False)
+
+
+def place_of_event(text: bytes, number: int) -> int:
+    """Where an event begins in the text of a list of events."""
+    position = _skip(text, 1)
+    for _ in range(number):
+        position = _skip(text, _extent(text, position) or len(text))
+    return position
+
+
+def _next_event(buffer: bytes, position: int, end: int) -> int | None:
+    """Where reading can go on after an event that is broken beyond its end, such as by a stray quote.
+
+    That is the next place before `end` where an event seems to begin and one can be read.
+    """
+    for number, found in enumerate(_EVENT_START.finditer(buffer, position + 1)):
+        start = found.start("event")
+        if start >= end or number == _MOST_STARTS:
+            return None
+        extent = _extent(buffer[start : start + _LONG], 0)
+        if extent is not None and _is_event(buffer[start : start + extent]):
+            return start
+    return None
+
+
+def _is_event(text: bytes) -> bool:
+    try:
+        phase = decode_loose_event(text).ph
+    except BROKEN:
+        return False
+    return isinstance(phase, str) and len(phase) == 1
 
 
 def _skip(buffer: bytes, position: int) -> int:
@@ -131,13 +168,13 @@ def args_one_by_one(buffer: bytes) -> list[Any]:
     found: list[Any] = []
     position = 0
     while (position := _skip(buffer, position)) < len(buffer) and buffer[position : position + 1] != b"]":
-        end = _extent(buffer, position)
+        end = _extent(buffer, position) or _next_event(buffer, position, len(buffer))
         if end is None:
             break
         readable = _readable(buffer[position:end], 0, unheard)
         if readable is not None:
             found.append(_args_of(readable[1], unheard))
-        position = end
+        position = end if readable is not None else _next_event(buffer, position, end) or end
     return found
 
 

@@ -1,8 +1,8 @@
 """Reads the second half of a large plain trace on another processor while this process reads the first.
 
 The text is cut between two events, so each half can be read by itself, and the columns of the second are appended to
-those of the first. Where anything is unusual (damage, ids that are no numbers), the second half is thrown away and this
-process reads on, so that what is repaired and reported does not depend on how many processes read.
+those of the first. Where the other process meets damage, this one reads on from there; where ids are no numbers it
+reads the whole half. So what is repaired and reported does not depend on how many processes read.
 """
 
 import contextlib
@@ -12,17 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from gptscope.profiling import handover
 from gptscope.profiling.processes import end_with_stdin, protect_stdout
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.health import HealthNote, HealthReport
-from gptscope.profiling.trace.source import BLOCK_BYTES
+from gptscope.profiling.trace.source import BLOCK_BYTES, TraceText
 from gptscope.profiling.trace.split import EventStream
 
 _WORTH_BYTES = 96 << 20
@@ -36,15 +36,21 @@ _POLL_S = 0.05
 _PATIENCE_S = 10.0
 
 
+FileId = tuple[int, int]
+"""Device and number of an open file: another one after it was replaced."""
+
+
 @dataclass(frozen=True)
 class SecondHalf:
     """What the other process read."""
 
+    file: FileId
     builder: ColumnBuilder
-    tail: bytes
-    """The text after the events."""
-    tail_offset: int
     notes: list[HealthNote]
+    ended: bool
+    """The list of events was closed; else the first process reads on where this one met something unusual."""
+    offset: int
+    """Where what was read ends."""
 
 
 def find_cut(path: Path) -> int | None:
@@ -131,11 +137,12 @@ class SecondReader:
         """How much of a file of `size` bytes both processes have read when this one has read `here`: about as fast."""
         return here if self.begins is None else min(size, here * size // self.begins)
 
-    def after(self, stream: EventStream, waiting: Callable[[], None]) -> SecondHalf | None:
+    def after(self, stream: EventStream, text: TraceText, waiting: Callable[[], None]) -> SecondHalf | None:
         """What follows the text that a stream has decoded so far; None when that is to be read here.
 
         Args:
             stream: Of the first half.
+            text: What it reads.
             waiting: Called again and again until the other process is done; what it raises is passed on.
         """
         if self.begins is None or stream.offset < self.begins:
@@ -149,6 +156,8 @@ class SecondReader:
                 waiting()
             half, self._half = self._half, None
         self._end()
+        if half is None or text.file is None or half.file != file_id(text.file):  # replaced while it was opened
+            return None
         return half
 
     def _receive(self) -> None:
@@ -159,24 +168,34 @@ class SecondReader:
 
 
 def read_half(path: Path, begins: int) -> SecondHalf | None:
-    """Read from an event on; None when something is unusual."""
+    """Read from an event on, as far as all is usual; None when there are ids that only one builder can number."""
     health = HealthReport()
     builder = ColumnBuilder(health)
-    stream = EventStream(_blocks(path, begins), path.name, health, begins)
-    for piece in stream:
-        if piece.raw:
-            return None
-        builder.add(piece.events, piece.text, piece.offset, piece.size)
-    if not stream.ended or builder.has_odd_ids:
-        return None
-    return SecondHalf(builder, stream.tail, stream.tail_offset, health.notes())
-
-
-def _blocks(path: Path, begins: int) -> Iterator[bytes]:
     with path.open("rb") as file:
         file.seek(begins)
-        while block := file.read(BLOCK_BYTES):
-            yield block
+        stream = EventStream(iter(lambda: file.read(BLOCK_BYTES), b""), path.name, health, begins)
+        offset, notes = begins, health.notes()
+        for piece in stream:
+            if not piece.text:  # it has to be mended, or the file ends too early
+                break
+            builder.add(piece.events, piece.text, piece.offset, piece.size)
+            if builder.has_odd_ids:
+                return None
+            offset, notes = piece.offset + piece.size, health.notes()
+        ended = stream.ended and bool(piece.text)
+        return SecondHalf(
+            file=file_id(file),
+            builder=builder,
+            notes=notes,
+            ended=ended,
+            offset=stream.tail_offset if ended else offset,
+        )
+
+
+def file_id(file: BinaryIO) -> FileId:
+    """Which file an open one is."""
+    about = os.fstat(file.fileno())
+    return about.st_dev, about.st_ino
 
 
 def main() -> None:

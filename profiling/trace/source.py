@@ -66,6 +66,20 @@ class TraceText:
         for one in reversed(self._opened):
             one.close()
 
+    @property
+    def file(self) -> BinaryIO | None:
+        """The open file."""
+        opened = self._opened[0] if self._opened else None
+        return None if isinstance(opened, zipfile.ZipFile) else opened
+
+    def blocks_from(self, offset: int) -> Iterator[bytes]:
+        """The text of a plain file again from a place on, in blocks; `blocks` has begun before and ends with this."""
+        assert self.file is not None
+        assert not self.packed
+        self.file.seek(offset)
+        self._inflated = offset
+        return self._plain(self.file)
+
     def blocks(self, cut: int | None = None) -> Iterator[bytes]:
         """Yield the uncompressed text in blocks of about half a megabyte, without a byte order mark.
 

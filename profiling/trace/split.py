@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from gptscope.profiling.trace.events import BROKEN, Event, decode_events, decode_loose_events
 from gptscope.profiling.trace.health import HealthReport, TraceError
 from gptscope.profiling.trace.loose import usual_event
-from gptscope.profiling.trace.repair import walk_events
+from gptscope.profiling.trace.repair import place_of_event, walk_events
 
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEAD_LIMIT = 16 << 20
@@ -59,8 +60,15 @@ class EventStream:
         self.offset = start or 0
         """Where what was not yet decoded begins in the uncompressed text."""
         self.head, self.tail = b"", b""
+        self._tail_cut = False
         self.tail_offset = 0
         """Where the tail begins in the uncompressed text."""
+
+    def resumed(self, blocks: Iterable[bytes], offset: int, *, ended: bool) -> "EventStream":
+        """A stream that goes on from a place where an event begins, or where the list of events has ended."""
+        stream = EventStream(blocks, self._name, self._health, offset)
+        stream.head, stream.ended = self.head, ended
+        return stream
 
     def __iter__(self) -> Iterator[Piece]:
         rest = b"" if self._inside else self._find_events()
@@ -150,7 +158,15 @@ class EventStream:
         try:
             return decode_events(text)
         except msgspec.ValidationError:
-            return [usual_event(loose, self.offset, self._health) for loose in decode_loose_events(text)]
+            place = partial(self._place, text)
+            return [
+                usual_event(loose, partial(place, number), self._health)
+                for number, loose in enumerate(decode_loose_events(text))
+            ]
+
+    def _place(self, text: bytes, number: int) -> int:
+        """Where an event of the list that is decoded now begins in the file."""
+        return self.offset - 1 + place_of_event(text, number)  # the list's bracket is not in the file
 
     def _decode_last(self, rest: bytes) -> Piece:
         """The events before the end of the file; the list's closing bracket is in here, or nowhere."""
@@ -182,7 +198,8 @@ class EventStream:
             self.tail_offset = self.offset
         room = _TAIL_LIMIT - len(self.tail)
         self.tail += text[:room]
-        if len(text) > room:
+        if len(text) > room and not self._tail_cut:
+            self._tail_cut = True
             self._health.add("metadata", f"only {_TAIL_LIMIT >> 20} MiB after the events were read")
 
 

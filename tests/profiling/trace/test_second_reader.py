@@ -115,7 +115,7 @@ def cut_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[bool]]:
             reader.begins = place
             return reader
 
-        def after(reader: SecondReader, stream: Any, waiting: Any) -> Any:
+        def after(reader: SecondReader, stream: Any, _text: Any, _waiting: Any) -> Any:
             if reader.begins is None or stream.offset < reader.begins:
                 return None
             clean = stream.offset == reader.begins and not stream.ended
@@ -123,7 +123,7 @@ def cut_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[bool]]:
             handed = io.BytesIO()
             handover.write(read_half(reader.path, place) if clean else None, handed)
             half = handover.parse(handed.getvalue())
-            used.append(half is not None)
+            used.append(half is not None and half.ended)
             return half
 
         monkeypatch.setattr(SecondReader, "__enter__", enter)
@@ -267,6 +267,36 @@ def test_no_thread_left_is_no_failure(large: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(second_reader.threading.Thread, "start", refuse)
     assert meaning(open_trace(large)) == whole
     assert not children()
+
+
+def test_a_file_that_is_replaced_meanwhile_is_not_mixed_with_the_new_one(large: Path):
+    new = large.with_name("new.json")
+    new.write_bytes(large.read_bytes().replace(b'"kernel', b'"KERNEL'))
+
+    def replace(*_: int) -> None:
+        new.replace(large) if new.exists() else None
+
+    trace = open_trace(large, replace)
+    assert not new.exists()
+    kernels = {trace.names[i] for i in trace.name[trace.in_categories("kernel")]}
+    assert kernels == {f"kernel{i}" for i in range(4)}
+    assert trace.health == open_trace(large).health
+
+
+def test_where_the_other_process_meets_damage_this_one_reads_on(large: Path, monkeypatch: pytest.MonkeyPatch):
+    text = large.read_bytes()
+    large.write_bytes(text[: len(text) * 95 // 100])
+    handed: list[Any] = []
+    after = SecondReader.after
+    monkeypatch.setattr(SecondReader, "after", lambda *args: handed.append(after(*args)) or handed[-1])
+    told: list[int] = []
+    cut = meaning(open_trace(large, lambda done, _: told.append(done)))
+    (half,) = filter(None, handed)
+    assert not half.ended
+    assert half.offset > len(text) * 85 // 100
+    assert told == sorted(told)
+    monkeypatch.setattr(second_reader, "_processors", lambda: 1)
+    assert meaning(open_trace(large)) == cut
 
 
 def test_stopping_ends_the_other_process(large: Path):
