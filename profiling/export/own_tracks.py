@@ -1,6 +1,7 @@
 """Processes and threads of an exported trace: the file's own ids, and new ones where a viewer would lose events."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from gptscope.profiling.trace import Trace, Track
 
 _USUAL_IDS = range(2**31)
 """Perfetto keeps the low 32 bits of an id and takes negative, broken and missing ones for others."""
+_MOST_DIGITS = 30
+"""Of a text that is read as a number; longer ones are no ids."""
 
 
 class OwnTracks:
@@ -19,11 +22,9 @@ class OwnTracks:
         crossing = np.flatnonzero(lanes > 0)
         pairs = sorted({(int(trace.track[rows[i]]), int(lanes[i])) for i in crossing.tolist()})
         filled = [trace.tracks[number] for number in np.unique(trace.track[rows]).tolist()]
-        taken = (one for track in trace.tracks for one in track if isinstance(one, int) and one in _USUAL_IDS)
-        free = max(taken, default=0) + 1
         pids = dict.fromkeys(track.pid for track in filled if not _is_usual(track.pid))
         threads = [track for track in filled if not _is_usual(track.tid)]
-        numbers = iter(range(free, free + len(pids) + len(threads) + len(pairs)))
+        numbers = _free_ids(trace)
         self._pids: dict[Any, int] = {pid: next(numbers) for pid in pids}
         self._threads: dict[Track, int] = {track: next(numbers) for track in threads}
         self._crossing: dict[tuple[int, int], int] = {pair: next(numbers) for pair in pairs}
@@ -81,6 +82,22 @@ class OwnTracks:
     def _meta(self, what: str, track: tuple[Any, Any], args: dict[str, Any]) -> dict[str, Any]:
         tid = 0 if track[1] is None else self._threads.get(Track(*track), track[1])
         return _event(what, {"pid": self.pid(track[0]), "tid": tid}, args)
+
+
+def _free_ids(trace: Trace) -> Iterator[int]:
+    """Ids that stand nowhere in the file, not even for a mere name, above those that do as long as there are any."""
+    named = (*trace.tracks, *trace.labels, *trace.sort_indices)
+    found = {one for track in named for one in track} | set(trace.process_labels)
+    taken = {_low_bits(one) for one in found | {pid for pid, _, _ in trace.counters.series}}
+    first = max((one for one in taken if one in _USUAL_IDS), default=0) + 1
+    return (one for one in chain(range(first, _USUAL_IDS.stop), range(1, first)) if one not in taken)
+
+
+def _low_bits(ident: Any) -> int:
+    """What a viewer takes an id for; texts of digits are numbers to it."""
+    if isinstance(ident, str) and ident.isdecimal():
+        ident = int(ident[-_MOST_DIGITS:])
+    return int(ident) % 2**32 if isinstance(ident, int) else 0
 
 
 def _event(what: str, where: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:

@@ -109,3 +109,31 @@ def test_labels_and_places_of_processes_are_kept(there_and_back):
     assert trace.labels == back.labels == {Track(0, None): "python"}
     assert trace.sort_indices == back.sort_indices
     assert not back.health
+
+
+def test_new_threads_have_ids_that_stand_nowhere_in_the_file(there_and_back):
+    crossing = [event("X", name, ts, dur=20, pid=1, tid=5, cat="cpu_op") for name, ts in (("a", 0), ("b", 10))]
+    _, document, _ = there_and_back(
+        *crossing,
+        event("X", "odd", 50, dur=1, pid=1, tid=-4, cat="cpu_op"),
+        event("M", "thread_name", 0, pid=1, tid=22631, args={"name": "idle"}),
+        event("M", "thread_sort_index", 0, pid=1, tid="22632", args={"sort_index": 3}),
+        event("M", "process_labels", 0, pid=22633, tid=0, args={"labels": "GPU"}),
+        event("C", "memory", 1, pid=22634, args={"bytes": 5}),
+        event("i", "mark", 1, pid=1, tid=22635, s="t"),
+        event("s", "arrow", 1, pid=1, tid=22636, id=1, cat="ac2g"),
+        event("M", "thread_name", 0, pid=1, tid=2**31 - 3, args={"name": "last"}),
+    )
+    slices = {e["name"]: e["tid"] for e in document["traceEvents"] if e["ph"] == "X"}
+    assert slices == {"a": 5, "odd": 2**31 - 2, "b": 2**31 - 1}
+
+
+def test_events_of_a_real_trace_land_on_no_other_thread(shared_traces: Path, tmp_path: Path):
+    trace = open_trace(shared_traces / "real" / "chrome-tf-traceviewer.json")
+    events = json.loads(export_perfetto(trace, tmp_path / "out.json").read_text())["traceEvents"]
+    named = {}
+    for e in events:
+        if e["name"] == "thread_name":
+            named.setdefault((e["pid"], e["tid"]), []).append(e["args"]["name"])
+    assert all(len(names) == 1 for names in named.values())
+    assert any("overlapping" in names[0] for names in named.values())
