@@ -1,10 +1,12 @@
 """Writes traces where `--trace` says, piece by piece as they arrive, each under its final name only when whole."""
 
 import contextlib
+import tempfile
 from pathlib import Path
 
 from gptscope.app.viewmodels.variant_names import short_names
 from gptscope.profiling.export import ExportError, export_trace
+from gptscope.profiling.export.files import final_place, is_written_straight
 from gptscope.profiling.records import TraceChunk
 
 
@@ -15,6 +17,7 @@ class TraceOutput:
         self._path = path
         self._run_ids: tuple[str, ...] = ()
         self._failed: dict[str, str] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.written: dict[str, Path] = {}
 
     def set_runs(self, run_ids: tuple[str, ...]) -> None:
@@ -26,7 +29,7 @@ class TraceOutput:
         if chunk.run_id in self._failed:
             return
         path = self.path_of(chunk.run_id)
-        part = path.with_name(path.name + ".part")
+        part = self._part(path)
         try:
             with part.open("wb" if chunk.offset == 0 else "r+b") as file:
                 file.seek(chunk.offset)
@@ -54,9 +57,18 @@ class TraceOutput:
     def finish(self) -> None:
         """Remove what did not arrive whole."""
         for run_id in (*self._run_ids, ""):
-            path = self.path_of(run_id)
             with contextlib.suppress(OSError):
-                path.with_name(path.name + ".part").unlink()
+                self._part(self.path_of(run_id)).unlink()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _part(self, path: Path) -> Path:
+        """Where pieces are gathered: beside their place, unless that is a pipe or a device."""
+        if not is_written_straight(final_place(path)):
+            return path.with_name(path.name + ".part")
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="gptscope-trace-")
+        return Path(self._folder.name) / path.name
 
 
 def named(path: Path, index: int) -> Path:

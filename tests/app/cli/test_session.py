@@ -1,9 +1,12 @@
 """A command from its start to its exit code, against an engine that plays a script."""
 
 import functools
+import gzip
 import json
+import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,8 +62,6 @@ def test_json_on_stdout_is_the_only_thing_there(play, single, capsys) -> None:
 
 
 def test_files_are_written_beside_the_report(play, single, tmp_path) -> None:
-    import gzip
-
     packed = gzip.compress(b'{"traceEvents": []}')
     pieces = [
         (TraceChunk(run_id="e1-a", offset=0, last=False), packed[:10]),
@@ -78,6 +79,21 @@ def test_files_are_written_beside_the_report(play, single, tmp_path) -> None:
     assert main(["run", "--no-keep", "--trace", str(tmp_path / "plain.json")]) == 0
     assert (tmp_path / "plain.json").read_bytes() == b'{"traceEvents": []}'
     assert not list(tmp_path.glob("*.part*"))
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="shows no descriptors")
+def test_a_trace_goes_into_an_open_pipe(play, single) -> None:
+    reader, writer = os.pipe()
+    packed = gzip.compress(b'{"traceEvents": []}')
+    pieces = [
+        (TraceChunk(run_id="e1-a", offset=0, last=False), packed[:10]),
+        (TraceChunk(run_id="e1-a", offset=10, last=True), packed[10:]),
+    ]
+    play([*single[:-2], *pieces, *single[-2:]])
+    assert main(["run", "--no-keep", "--trace", f"/dev/fd/{writer}"]) == 0
+    os.close(writer)
+    assert os.read(reader, 100) == b'{"traceEvents": []}'
+    os.close(reader)
 
 
 def test_a_trace_that_never_came_whole_is_said_and_not_left_behind(play, single, tmp_path, capsys) -> None:
