@@ -10,6 +10,7 @@ from gptscope.app.viewmodels.charts.kernel_times import category_title
 from gptscope.app.viewmodels.timeline_codes import NAMES, is_work
 from gptscope.app.viewmodels.timeline_model import Timeline
 from gptscope.app.viewmodels.timeline_work import RangeSums
+from gptscope.profiling.printable import printable
 from gptscope.profiling.trace.kernels import shapes_text
 from gptscope.profiling.trace.op_inputs import all_tensors
 
@@ -60,7 +61,7 @@ def event_lines(timeline: Timeline, row: int) -> Lines:
     name = trace.name_of(row)
     if name != timeline.label(row):
         lines.append(("Whole name", name))
-    return tuple(lines)
+    return tuple((title, printable(text)) for title, text in lines)
 
 
 def _duration(timeline: Timeline, row: int) -> str:
@@ -86,8 +87,8 @@ def argument_lines(args: Mapping[str, Any]) -> Lines:
     """Arguments as the file has them."""
     lines = []
     for name, value in list(args.items())[:_MOST_ARGS]:
-        text = str(value)
-        lines.append((str(name), text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"))
+        text = printable(str(value))
+        lines.append((printable(str(name)), text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"))
     if len(args) > _MOST_ARGS:
         lines.append(("", f"and {len(args) - _MOST_ARGS} more"))
     return tuple(lines)

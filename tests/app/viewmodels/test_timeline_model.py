@@ -16,6 +16,7 @@ from gptscope.app.viewmodels.timeline_links import links_of
 from gptscope.app.viewmodels.timeline_model import Timeline
 from gptscope.app.viewmodels.timeline_search import alike, find
 from gptscope.app.viewmodels.timeline_work import Pieces, WorkSums
+from gptscope.app.viewmodels.trace_details import argument_lines, event_lines
 from gptscope.profiling.trace import open_trace
 
 
@@ -53,6 +54,10 @@ def test_labels_and_titles_are_one_line_and_steer_nothing(tmp_path: Path) -> Non
     assert timeline.label(0) == "x\\ny\\u202e"
     assert "a\\nb" in timeline.groups[0].title
     assert timeline.trace.names[timeline.trace.name[0]] == "x\ny\u202e"
+    lines = event_lines(timeline, 0)
+    assert lines[0] == ("Event", "x\\ny\\u202e")
+    assert lines[-1] == ("Whole name", "x\\ny\\u202e")
+    assert argument_lines({"a\n": "\x1b[2J"}) == (("a\\n", "\\x1b[2J"),)
 
 
 def test_every_event_is_in_exactly_one_lane_and_lanes_do_not_overlap(timeline: Timeline) -> None:
