@@ -109,15 +109,18 @@ def check_writable(path: Path, option: str) -> None:
         reason = f"{(error.strerror or str(error)).lower()}. Give another place"
         raise CommandError(f"{option} cannot write {path}: {reason}.", code=USAGE) from error
     folder = target.parent
+    straight = is_written_straight(target)
     if target.is_dir():
         reason = "it is a folder. Give a file name"
+    elif straight and not target.exists():
+        reason = "no such descriptor is open. Give another place"
     elif not folder.exists():
         reason = f"the folder {folder} does not exist. Make it first"
     elif not folder.is_dir():
         reason = f"{folder} is not a folder"
     elif target.exists() and not os.access(target, os.W_OK):
         reason = "it is not writable. Give another place"
-    elif not is_written_straight(target) and not os.access(folder, os.W_OK):
+    elif not straight and not os.access(folder, os.W_OK):
         reason = f"the folder {folder} is not writable. Give another place"
     else:
         return

@@ -250,6 +250,7 @@ def test_places_that_cannot_be_written_are_told_before_the_work(trace, tmp_path:
         (tmp_path / "no" / "x", "does not exist"),
         (tmp_path / ("x" * 300), "file name too long"),
         (tmp_path, "is a folder"),
+        *([(Path("/dev/fd/987"), "no such descriptor is open")] if Path("/dev/fd").exists() else []),
     ]:
         export = ("export", nothing, "--to", "csv", "--output", target)
         for arguments, option in [(("kernels", nothing, "--json", target), "--json"), (export, "--output")]:
