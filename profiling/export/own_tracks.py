@@ -73,6 +73,11 @@ class OwnTracks:
             if wanted is not None:
                 yield _event("thread_sort_index", where, {"sort_index": wanted})
 
+    def made_threads(self) -> list[dict[str, Any]]:
+        """The threads that were made for rows that cross others, and which thread these rows are of."""
+        made = ((self._trace.tracks[number], tid) for (number, _), tid in self._crossing.items())
+        return [{"pid": self.pid(t.pid), "tid": tid, "of": self._threads.get(t, t.tid)} for t, tid in made]
+
     def _new_names(self) -> dict[tuple[Any, Any], str]:
         """What says which process or thread a new number stands for."""
         names: dict[tuple[Any, Any], str] = {(pid, None): f"process {_told(pid)}" for pid in self._pids}

@@ -2,12 +2,14 @@
 
 Text is escaped, there is no inf or nan, times have all their digits, and what viewers would drop or mistake is written
 so that they do not: events that cross others get tracks of their own, times that a double does not hold count from
-`baseTimeNanoseconds` (as Kineto writes them), and an event without an end only begins.
+`baseTimeNanoseconds` (as Kineto writes them), and an event without an end only begins. Which tracks were made is
+written too, so that our reader puts these events back.
 """
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from gptscope.profiling.export.files import write_whole
 from gptscope.profiling.export.own_tracks import OwnTracks
 from gptscope.profiling.export.trace_rows import nesting_lanes, rows_in
 from gptscope.profiling.trace import Trace
+from gptscope.profiling.trace.own_exports import OVERLAPPING_KEY
 
 _BLOCK = 2000
 """Events that are put into one piece of text."""
@@ -50,15 +53,23 @@ def perfetto_json(
         range_ns: Only what lies in this time.
         categories: Other names for some categories, for readers that know only old ones.
     """
+    rows = rows_in(trace, range_ns)
+    lanes = nesting_lanes(trace, rows)
+    own = OwnTracks(trace, rows, lanes)
     head = {**trace.metadata, "displayTimeUnit": trace.metadata.get("displayTimeUnit", "ms")}
     head.pop("traceEvents", None)
+    made = own.made_threads()
+    if made:
+        head[OVERLAPPING_KEY] = made
     base_ns = _base_ns(trace)
     if base_ns:
         before = head.get("baseTimeNanoseconds")
         head["baseTimeNanoseconds"] = base_ns + (before if isinstance(before, int) else 0)
     yield _encode(head)[:-1] + b',"traceEvents":[\n'
     first = True
-    for block in _blocks(_events(trace, range_ns, categories or {}, base_ns)):
+    slices = _slices(trace, zip(rows.tolist(), lanes.tolist(), strict=True), own, categories or {}, base_ns)
+    beside = (make(trace, range_ns, own, base_ns) for make in (_instants, _counters, _flows))
+    for block in _blocks(chain(own.metadata(), slices, chain.from_iterable(beside))):
         yield (b"" if first else b",\n") + b",\n".join(block)
         first = False
     yield b"\n]}\n"
@@ -105,15 +116,12 @@ def time_us(ns: int) -> msgspec.Raw:
     return msgspec.Raw(f"{sign}{whole}.{rest:03d}".encode() if rest else f"{sign}{whole}".encode())
 
 
-def _events(
-    trace: Trace, range_ns: tuple[int, int] | None, categories: dict[str, str], base_ns: int
+def _slices(
+    trace: Trace, placed: Iterable[tuple[int, int]], own: OwnTracks, categories: dict[str, str], base_ns: int
 ) -> Iterator[dict[str, Any]]:
-    rows = rows_in(trace, range_ns)
-    lanes = nesting_lanes(trace, rows)
-    own = OwnTracks(trace, rows, lanes)
-    yield from own.metadata()
+    """Rows with their lanes as events."""
     category_names = [categories.get(name, name) for name in trace.categories]
-    for row, lane in zip(rows.tolist(), lanes.tolist(), strict=True):
+    for row, lane in placed:
         unfinished = bool(trace.unfinished[row])
         event: dict[str, Any] = {
             "ph": "B" if unfinished else "X",
@@ -128,9 +136,6 @@ def _events(
         if args:
             event["args"] = args
         yield event
-    yield from _instants(trace, range_ns, own, base_ns)
-    yield from _counters(trace, range_ns, own, base_ns)
-    yield from _flows(trace, range_ns, own, base_ns)
 
 
 def _inside(time_ns: Any, range_ns: tuple[int, int] | None) -> list[int]:

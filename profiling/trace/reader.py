@@ -9,6 +9,7 @@ import msgspec
 from gptscope.profiling.trace.columns import ColumnBuilder
 from gptscope.profiling.trace.events import BROKEN
 from gptscope.profiling.trace.health import HealthReport, TraceError
+from gptscope.profiling.trace.own_exports import on_own_threads
 from gptscope.profiling.trace.repair import mend
 from gptscope.profiling.trace.second_reader import SecondHalf, SecondReader
 from gptscope.profiling.trace.source import TraceText
@@ -46,7 +47,7 @@ def open_trace(path: Path | str, progress: Progress | None = None) -> Trace:
             _read(stream, text, builder, second, tell)
     if set(builder.phases) == {""}:
         raise TraceError(f'{path.name} is a list of objects without "ph", so they are not trace events.')
-    return builder.build(_metadata(stream, health), text)
+    return on_own_threads(builder.build(_metadata(stream, health), text))
 
 
 def _read(

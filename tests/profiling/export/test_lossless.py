@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from gptscope.profiling.export.perfetto import export_perfetto
+from gptscope.profiling.export.tensorboard import export_tensorboard
 from gptscope.profiling.trace import Trace, Track, open_trace
+from gptscope.profiling.trace.analysis import Linked, category_sums, kernel_sums, module_sums, operator_sums, step_times
 
 
 def event(phase: str, name: str, ts: Any, **more: Any) -> dict[str, Any]:
@@ -137,3 +139,46 @@ def test_events_of_a_real_trace_land_on_no_other_thread(shared_traces: Path, tmp
             named.setdefault((e["pid"], e["tid"]), []).append(e["args"]["name"])
     assert all(len(names) == 1 for names in named.values())
     assert any("overlapping" in names[0] for names in named.values())
+
+
+def crosses(events: list[dict[str, Any]]) -> bool:
+    """Whether two slices of one thread overlap without one holding the other."""
+    slices = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
+    return any(a[:2] == b[:2] and a[2] < b[2] < a[3] < b[3] for a in slices for b in slices)
+
+
+def test_events_that_cross_others_go_back_to_their_thread(there_and_back, tmp_path: Path):
+    of = {"pid": 1, "tid": 5}
+    trace, document, back = there_and_back(
+        event("X", "ProfilerStep#1", 0, dur=60, cat="user_annotation", **of),
+        event("X", "Optimizer.step#SGD.step", 50, dur=40, cat="user_annotation", **of),
+        event("X", "aten::_foreach_add_", 55, dur=20, cat="cpu_op", **of),
+        event("s", "ac2g", 50, id=1, cat="ac2g", **of),
+        event("f", "ac2g", 55, id=1, cat="ac2g", **of),
+        event("M", "thread_name", 0, args={"name": "main"}, **of),
+        event("M", "thread_sort_index", 0, args={"sort_index": 3}, **of),
+    )
+    assert not crosses(document["traceEvents"])
+    assert len({e["tid"] for e in document["traceEvents"] if e["ph"] == "X"}) == 2
+    again = open_trace(export_perfetto(back, tmp_path / "again.json"))
+    board = open_trace(export_tensorboard(trace, tmp_path, "run"))
+    for one in (back, again, board):
+        assert {one.tracks[number] for number in (*one.track, *one.flows.track)} == {(1, 5)}
+        assert (dict(one.labels), dict(one.sort_indices)) == ({(1, 5): "main"}, {(1, 5): 3})
+        assert set(one.metadata) == {"displayTimeUnit"}
+        assert kernel_sums(Linked.of(one)) == kernel_sums(Linked.of(trace))
+    assert category_sums(Linked.of(trace))[0].category == "optimizer"
+
+
+@pytest.mark.parametrize("listed", [3, {}, [3, {}, {"pid": 1, "tid": 2}], [{"pid": 1, "tid": [2], "of": 9}]])
+def test_a_damaged_list_of_threads_moves_nothing(listed: Any, there_and_back):
+    trace, _, _ = there_and_back(event("X", "a", 0, dur=1, pid=1, tid=2), gptscopeOverlappingThreads=listed)
+    assert [trace.tracks[number] for number in trace.track] == [(1, 2)]
+
+
+@pytest.mark.parametrize("name", ["tl-mi300x-ddp-resnet18", "tl-mi300x-bert-small", "hta-a100-alexnet"])
+def test_tables_of_real_traces_stay_the_same(name: str, shared_traces: Path, tmp_path: Path):
+    trace = open_trace(shared_traces / "real" / f"{name}.json.gz")
+    whole, back = Linked.of(trace), Linked.of(open_trace(export_perfetto(trace, tmp_path / "out.json")))
+    for table in (kernel_sums, category_sums, operator_sums, module_sums, step_times):
+        assert table(back) == table(whole)
