@@ -240,7 +240,7 @@ def test_results_go_into_pipes_and_through_links(trace, before: Path, tmp_path: 
 
 
 def test_standard_output_by_its_name_holds_json_only(capfdbinary, before: Path):
-    assert main(["trace", "health", str(before), "--json", "/dev/stdout"]) == 0
+    assert main(["trace", "health", str(before), "--json", "/dev/fd/1"]) == 0
     assert json.loads(capfdbinary.readouterr().out)["gptscope"] == "trace-health"
 
 
