@@ -51,7 +51,7 @@ def diff_table(diff: TraceDiff) -> Table:
     columns = [
         text(LEVEL_TITLES[diff.level][:-1] if diff.level != "category" else "Category",
              [_name(row, diff.level) for row in rows], width=340, stretch=True),
-        text("State", [_STATUS[row.status] for row in rows], width=96),
+        text("State", [_STATUS[row.status] for row in rows], width=120),
         numbers("Before ms", [row.before_ns for row in rows], scale=NS_PER_MS, width=96),
         numbers("After ms", [row.after_ns for row in rows], scale=NS_PER_MS, width=96),
         numbers("Change ms", [row.change_ns for row in rows], scale=NS_PER_MS, width=104, strong=True,
