@@ -3,6 +3,7 @@
 Finds each event's extent by its brackets, mends what is broken inside it, and reports where.
 """
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -19,15 +20,18 @@ from gptscope.profiling.trace.events import (
     decode_one_times,
     written,
 )
-from gptscope.profiling.trace.health import HealthReport
+from gptscope.profiling.trace.health import HealthNote, HealthReport
 from gptscope.profiling.trace.loose import usual_event
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
 _SPACE = b" \t\r\n,"
-_EVENT_START = re.compile(rb'\}\s*,\s*(?P<event>\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|bp|s|args)"\s*:)')
-_LONG = 1 << 20
-"""An event longer than this is searched for a place where another one begins."""
+_EVENT_START = re.compile(rb'\}\s*,?\s*(?P<event>\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|bp|s|args)"\s*:)')
+"""The end of one object and what may be the beginning of an event."""
 _MOST_STARTS = 256
+_MOST_MENDED = 4
+"""Of those, as many are mended on trial, which takes long."""
+_NEAR = 1 << 16
+"""Bytes in which the next event is looked for: garbage of megabytes would be searched again and again."""
 _BAD_ESCAPE = re.compile(r'\\(?:u(?![0-9a-fA-F]{4})|(?!["\\/bfnrtu]))')
 _BARE_WORD = re.compile(
     r"(?<=[:\[,])(\s*)(?:-?(?:nan|inf(?:inity)?)|N/A|NA|None|undefined)(?=\s*[,}\]])", re.IGNORECASE
@@ -62,18 +66,18 @@ def walk_events(buffer: bytes, *, last: bool, offset: int, health: HealthReport)
             break
         if buffer[position : position + 1] == b"]":
             return Walk(events, position + 1, ended=True)
-        end = _extent(buffer, position)
-        if end is None and (last or len(buffer) - position > _LONG):
-            end = _next_event(buffer, position, len(buffer))
-        if end is None:
+        found = _find_event(buffer, position)
+        if found is None:
             if last:
                 health.add("truncated", "the file ends inside an event", byte_offset=offset + position)
                 position = len(buffer)
             break
-        event = _decode(buffer[position:end], offset + position, health)
-        if event is not None:
-            events.append(event)
-        position = end if event is not None else _next_event(buffer, position, end) or end
+        if found.readable is None:
+            health.add("skipped", "an event is not valid JSON", byte_offset=offset + position)
+        else:
+            health.absorb(msgspec.structs.replace(note, byte_offset=offset + position) for note in found.notes)
+            events.append(_usual(*found.readable, offset + position, health))
+        position = found.end
     return Walk(events, min(position, len(buffer)), ended=False)
 
 
@@ -85,27 +89,70 @@ def place_of_event(text: bytes, number: int) -> int:
     return position
 
 
-def _next_event(buffer: bytes, position: int, end: int) -> int | None:
-    """Where reading can go on after an event that is broken beyond its end, such as by a stray quote.
+Readable = tuple[LooseEvent, bytes]
+"""An event, and the text that it was read from: mended where it had to be."""
 
-    That is the next place before `end` where an event seems to begin and one can be read.
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What stands at one place of the list of events."""
+
+    end: int
+    """Where to read on."""
+    readable: Readable | None
+    """None: it is broken beyond mending."""
+    notes: list[HealthNote]
+    """What was mended."""
+
+
+def _find_event(buffer: bytes, position: int) -> _Found | None:
+    """The event that begins at a place; None when its end is not in the buffer.
+
+    An event ends where its brackets close, but a stray quote or bracket may hide that. So where another event can be
+    read, the one before has ended, whatever its brackets say.
     """
-    for number, found in enumerate(_EVENT_START.finditer(buffer, position + 1)):
-        start = found.start("event")
-        if start >= end or number == _MOST_STARTS:
-            return None
-        extent = _extent(buffer[start : start + _LONG], 0)
-        if extent is not None and _is_event(buffer[start : start + extent]):
-            return start
-    return None
+    start = _EVENT_START.search(buffer, position + 1, position + _NEAR)
+    if start is not None:
+        found = _read(buffer, position, start.start() + 1)
+        if found.readable is not None:
+            return found
+    for number in range(_MOST_STARTS):
+        if start is None:
+            break
+        following = _EVENT_START.search(buffer, start.end(), start.end() + _NEAR)
+        if _is_event(buffer, start.start("event"), following, mending=number < _MOST_MENDED):
+            end = _extent(buffer[position : start.start() + 1], 0)
+            found = _read(buffer, position, position + end if end is not None else start.start() + 1)
+            return found if found.readable is not None else _Found(start.start("event"), None, [])
+        start = following
+    end = _extent(buffer, position)
+    return None if end is None else _read(buffer, position, end)
 
 
-def _is_event(text: bytes) -> bool:
-    try:
-        phase = decode_loose_event(text).ph
-    except BROKEN:
+def _is_event(buffer: bytes, start: int, following: re.Match[bytes] | None, *, mending: bool) -> bool:
+    """Whether an event stands at a place, perhaps a mended one, which ends where the following one may begin."""
+    if following is None:
+        end = _extent(buffer[start : start + _NEAR], 0)
+        following_at = None if end is None else start + end
+    else:
+        following_at = following.start() + 1
+    if following_at is None:
         return False
-    return isinstance(phase, str) and len(phase) == 1
+    readable = _read(buffer, start, following_at, mending=mending).readable
+    return readable is not None and isinstance(readable[0].ph, str) and len(readable[0].ph) == 1
+
+
+def _read(buffer: bytes, start: int, end: int, *, mending: bool = True) -> _Found:
+    """What some text says as an event, mended where that helps."""
+    text = buffer[start:end]
+    with contextlib.suppress(*BROKEN):  # also where a number is larger than any double
+        return _Found(end, (decode_loose_event(text), text), [])
+    health = HealthReport()
+    mended = mend(text, 0, health) if mending else None
+    if mended is not None:
+        with contextlib.suppress(*BROKEN):  # it is no object
+            return _Found(end, (decode_loose_event(mended), mended), health.notes())
+    return _Found(end, None, [])
 
 
 def _skip(buffer: bytes, position: int) -> int:
@@ -132,11 +179,7 @@ def _extent(buffer: bytes, start: int) -> int | None:
     return None
 
 
-def _decode(text: bytes, offset: int, health: HealthReport) -> Event | None:
-    mended = _readable(text, offset, health)
-    if mended is None:
-        return None
-    loose, text = mended
+def _usual(loose: LooseEvent, text: bytes, offset: int, health: HealthReport) -> Event:
     event = usual_event(loose, offset, health)
     times = decode_one_times(text)  # as they are written: a double does not hold all of them
     for field in ("ts", "dur"):
@@ -145,45 +188,26 @@ def _decode(text: bytes, offset: int, health: HealthReport) -> Event | None:
     return event
 
 
-def _readable(text: bytes, offset: int, health: HealthReport) -> tuple[LooseEvent, bytes] | None:
-    """One event, mended when it must be, and the text that it was read from."""
-    try:
-        return decode_loose_event(text), text
-    except BROKEN:
-        pass  # also where a number is larger than any double
-    mended = mend(text, offset, health)
-    if mended is None:
-        health.add("skipped", "an event is not valid JSON", byte_offset=offset)
-        return None
-    try:
-        return decode_loose_event(mended), mended
-    except BROKEN:
-        health.add("skipped", "an event is not a JSON object", byte_offset=offset)
-        return None
-
-
 def args_one_by_one(buffer: bytes) -> list[Any]:
     """Arguments of the events that `walk_events` finds in a buffer, in its order."""
-    unheard = HealthReport()
     found: list[Any] = []
     position = 0
     while (position := _skip(buffer, position)) < len(buffer) and buffer[position : position + 1] != b"]":
-        end = _extent(buffer, position) or _next_event(buffer, position, len(buffer))
-        if end is None:
+        event = _find_event(buffer, position)
+        if event is None:
             break
-        readable = _readable(buffer[position:end], 0, unheard)
-        if readable is not None:
-            found.append(_args_of(readable[1], unheard))
-        position = end if readable is not None else _next_event(buffer, position, end) or end
+        if event.readable is not None:
+            found.append(_args_of(event.readable[1]))
+        position = event.end
     return found
 
 
-def _args_of(text: bytes, health: HealthReport) -> Any:
+def _args_of(text: bytes) -> Any:
     """Arguments of one event, mended where they are broken in fields that reading the trace skips over."""
     try:
         return decode_one_args(text).args
     except BROKEN:
-        mended = mend(text, 0, health)
+        mended = mend(text, 0, HealthReport())
     try:
         return None if mended is None else decode_one_args(mended).args
     except BROKEN:

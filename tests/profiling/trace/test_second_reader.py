@@ -1,5 +1,6 @@
 """Large traces are read by two processes: what comes out is what one process reads, whatever the file holds."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -213,7 +214,12 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def children() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "second_reader" in " ".join(one.cmdline())]
+    found = []
+    for one in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if "second_reader" in " ".join(one.cmdline()):
+                found.append(one)
+    return found
 
 
 def test_another_process_reads_the_second_half(large: Path, monkeypatch: pytest.MonkeyPatch):
