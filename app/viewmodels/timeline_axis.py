@@ -18,17 +18,22 @@ _LONGEST, _SMALLEST_STEP = 10_000, 0.001
 
 @dataclass(frozen=True)
 class Axis:
-    """A window on a trace that lasts `span` nanoseconds; times count from its beginning."""
+    """A window on a trace whose rows lie between `first` and `last`; times in ns from the program's beginning."""
 
-    span: float
+    first: float
+    last: float
     start: float
     end: float
 
     @classmethod
-    def whole(cls, span: float) -> "Axis":
+    def whole(cls, first: float, last: float) -> "Axis":
         """All of a trace with a little room on both sides."""
-        room = span * _MARGIN / 2
-        return cls(span, -room, span + room)
+        room = (last - first) * _MARGIN / 2
+        return cls(first, last, first - room, last + room)
+
+    def widest(self) -> "Axis":
+        """All of the same trace."""
+        return Axis.whole(self.first, self.last)
 
     @property
     def length(self) -> float:
@@ -38,15 +43,15 @@ class Axis:
     @property
     def is_whole(self) -> bool:
         """Whether all of the trace is seen."""
-        return self.start <= 0 and self.end >= self.span
+        return self.start <= self.first and self.end >= self.last
 
     def to(self, start: float, end: float) -> "Axis":
         """Another window, not narrower or wider than makes sense and never off the trace."""
-        room = self.span * _MARGIN / 2
-        length = min(max(end - start, NARROWEST_NS), self.span + 2 * room)
+        widest = self.widest()
+        length = min(max(end - start, NARROWEST_NS), widest.length)
         centre = (start + end) / 2
-        start = min(max(centre - length / 2, -room), self.span + room - length)
-        return Axis(self.span, start, start + length)
+        start = min(max(centre - length / 2, widest.start), widest.end - length)
+        return Axis(self.first, self.last, start, start + length)
 
     def zoomed(self, factor: float, around: float) -> "Axis":
         """Zoom in by a factor above 1, out below it; the moment `around` stays where it is."""
@@ -111,6 +116,6 @@ def ticks(axis: Axis, most: int) -> Ticks:
 
 def _exact(time: float) -> str:
     """A round moment in the largest unit that keeps all its figures short."""
-    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if time >= f), _UNITS[0])
+    factor, unit = next(((f, u) for f, u in reversed(_UNITS) if abs(time) >= f), _UNITS[0])
     text = f"{time / factor:.9f}".rstrip("0").rstrip(".")
     return f"{text} {unit}"

@@ -14,7 +14,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class CounterLane:
-    """One series of samples; a value holds until the next one. Times count from the trace's beginning."""
+    """One series of samples; a value holds until the next one. Times count from the program's beginning."""
 
     name: str
     note: str
@@ -62,9 +62,8 @@ def counter_columns(lane: CounterLane, edges: Floats) -> tuple[Floats, Floats, B
     return low, high, known
 
 
-def counter_lanes(trace: Trace) -> list[CounterLane]:
-    """All counters of a trace and its allocators' totals."""
-    origin = trace.span_ns[0]
+def counter_lanes(trace: Trace, origin: int) -> list[CounterLane]:
+    """All counters of a trace and its allocators' totals; their times count from `origin`."""
     lanes = []
     counters = trace.counters
     order = np.lexsort((counters.time_ns, counters.serie))

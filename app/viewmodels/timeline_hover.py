@@ -17,7 +17,7 @@ class HasCounter(Protocol):
 
 def hover_text(timeline: Timeline, row: int | None, time: float, counter: HasCounter | None) -> str:
     """Name, length and moment of an event, or the value of a counter, or the moment alone."""
-    moment = fmt.duration(max(time, 0.0) / 1e9)
+    moment = fmt.duration(max(time, timeline.first) / 1e9)
     if row is not None:
         start, end = timeline.times(row)
         kind = NAMES[timeline.codes[row]] if row >= 0 and is_work(int(timeline.codes[row])) else ""

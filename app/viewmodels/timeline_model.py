@@ -1,6 +1,7 @@
 """A trace as the timeline shows it: groups of lanes with names, events by lane, counters, steps."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -47,19 +48,25 @@ class StepMark:
 
 
 class Timeline:
-    """All that the timeline draws and answers. Times are floats in nanoseconds from the trace's beginning."""
+    """All that the timeline draws and answers. Times are floats in nanoseconds.
+
+    They count from the first event of the program, as in the terminal; frames around it can begin before, at times
+    below zero, and end after `span`.
+    """
 
     def __init__(self, trace: Trace, linked: Linked | None = None) -> None:
         """Sort the trace's events into lanes."""
         self.trace = trace
         self.linked = linked if linked is not None else Linked.of(trace)
-        self.origin_ns, last = trace.span_ns
+        self.origin_ns, last = self.linked.span_ns
         self.span = float(max(last - self.origin_ns, 1))
         virtual = self._virtual_tracks()
         lane = lane_of(dataclasses.replace(trace, track=virtual))
         self.codes = event_codes(self.linked, self._has_inside(virtual, lane))
-        self.groups = self._groups(virtual, lane)
-        self.counters: list[CounterLane] = counter_lanes(trace)
+        infos = tracks_in_order(trace, lane)
+        self.first, self.last = self._bounds(infos)
+        self.groups = self._groups(infos, virtual, lane)
+        self.counters: list[CounterLane] = counter_lanes(trace, self.origin_ns)
         self.steps = self._steps()
         self.sums = WorkSums(work_pieces(self.linked, self.codes), self.origin_ns)
         self._places: dict[int, tuple[int, int]] = {}
@@ -86,9 +93,20 @@ class Timeline:
         inside[order[:-1][deeper]] = True
         return inside
 
-    def _groups(self, virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16]) -> list[Group]:
+    def _bounds(self, infos: Sequence[TrackInfo]) -> tuple[float, float]:
+        """From when to when there is something to see."""
+        shown = np.zeros(len(self.trace.tracks), bool)
+        shown[[info.number for info in infos]] = True
+        rows = shown[self.trace.track]
+        if not rows.any():
+            return 0.0, self.span
+        first, last = self.trace.span_of(rows)
+        return min(float(first - self.origin_ns), 0.0), max(float(last - self.origin_ns), self.span)
+
+    def _groups(
+        self, infos: Sequence[TrackInfo], virtual: npt.NDArray[np.int32], lane: npt.NDArray[np.int16]
+    ) -> list[Group]:
         trace, count = self.trace, len(self.trace.tracks)
-        infos = tracks_in_order(trace, lane)
         depth = int(lane.max()) + 1 if lane.size else 1
         key = virtual.astype(np.int64) * depth + lane
         order = np.lexsort((trace.start_ns, key)).astype(np.int32)
@@ -140,7 +158,7 @@ class Timeline:
             return None
         rows = rows[np.argsort(instants.time_ns[rows], kind="stable")]
         time = (instants.time_ns[rows] - self.origin_ns).astype(np.float64)
-        inside = (time >= 0) & (time <= self.span)
+        inside = (time >= self.first) & (time <= self.last)
         rows, time = rows[inside], time[inside]
         other = np.full(rows.size, 9, np.uint8)
         return LaneEvents.build((-1 - rows).astype(np.int32), time, time, other) if rows.size else None

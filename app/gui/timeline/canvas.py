@@ -220,7 +220,7 @@ class TimelineCanvas(Painted):
                 self._dragging = "range"
             if self._dragging == "range":
                 low, high = sorted((self._snapped(self._press), self._snapped(self._pointer)))
-                self.state.select((max(low, 0.0), min(high, self.state.axis.span)) if high > low else None)
+                self.state.select((low, high) if high > low else None)
         elif self.state.measuring:
             self.update()
         if self.state.timeline is not None:
@@ -305,7 +305,7 @@ class TimelineCanvas(Painted):
         elif key in (Qt.Key.Key_F, Qt.Key.Key_0):
             state.fit()
         elif key == Qt.Key.Key_Home:
-            state.look(state.axis.whole(state.axis.span))
+            state.look(state.axis.widest())
         elif key == Qt.Key.Key_M:
             self._mark_here()
         elif key == Qt.Key.Key_N:

@@ -34,7 +34,7 @@ class Minimap(Painted):
         state.moved.connect(self.update)
 
     def _whole(self) -> Axis:
-        return Axis.whole(self._state.axis.span)
+        return self._state.axis.widest()
 
     def _strip(self) -> QImage | None:
         timeline = self._state.timeline

@@ -22,7 +22,7 @@ class TimelineState(QObject):
     def __init__(self) -> None:
         super().__init__()
         self.timeline: Timeline | None = None
-        self.axis = Axis.whole(_EMPTY_SPAN)
+        self.axis = Axis.whole(0.0, _EMPTY_SPAN)
         self.row: int | None = None
         self.links = Links(())
         self.range: tuple[float, float] | None = None
@@ -32,7 +32,8 @@ class TimelineState(QObject):
     def open(self, timeline: Timeline | None) -> None:
         """Look at another trace, all of it."""
         self.timeline = timeline
-        self.axis = Axis.whole(timeline.span if timeline is not None else _EMPTY_SPAN)
+        first, last = (timeline.first, timeline.last) if timeline is not None else (0.0, _EMPTY_SPAN)
+        self.axis = Axis.whole(first, last)
         self.row, self.links, self.range, self.marks, self.measuring = None, Links(()), None, (), False
         self.opened.emit()
 
@@ -49,7 +50,7 @@ class TimelineState(QObject):
             if wanted != self.axis:
                 self.look(wanted)
                 return
-        self.look(Axis.whole(self.axis.span))
+        self.look(self.axis.widest())
 
     def choose(self, row: int | None, *, show: bool = False) -> None:
         """Choose an event; `show` moves the view to it when it is not well seen."""
@@ -67,7 +68,10 @@ class TimelineState(QObject):
         self.chosen.emit()
 
     def select(self, selected: tuple[float, float] | None) -> None:
-        """Select a range of time."""
+        """Select a range of time: of the program's, since nothing is counted outside."""
+        if selected is not None and self.timeline is not None:
+            low, high = max(selected[0], 0.0), min(selected[1], self.timeline.span)
+            selected = (low, high) if low < high else None
         if selected != self.range:
             self.range = selected
             self.range_changed.emit()

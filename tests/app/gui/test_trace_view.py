@@ -554,7 +554,7 @@ def test_an_event_of_no_length_leaves_ink_in_the_picture(window: MainWindow) -> 
     one = np.array([50.0])
     lane = LaneEvents.build(np.array([0], np.int32), one, one, np.array([3], np.uint8))
     rows = Rows((), (LaneRow(0, lane, 0),), (), LANE)
-    picture = draw(rows, Axis(100.0, 0.0, 100.0), Palette(window.theme), (200, LANE), 0, 1.0, ())
+    picture = draw(rows, Axis(0.0, 100.0, 0.0, 100.0), Palette(window.theme), (200, LANE), 0, 1.0, ())
     column = picture.pixels[: LANE - GAP, 100]
     ground = window.theme.color("bg1").rgb()
     assert (column != ground).all()

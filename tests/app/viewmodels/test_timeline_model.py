@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests_app_traces import LAYERS, STEPS, write_trace
 
+from gptscope.app.cli.trace_opening import open_linked
+from gptscope.app.viewmodels.timeline_axis import Axis, ticks
 from gptscope.app.viewmodels.timeline_codes import NAMES
 from gptscope.app.viewmodels.timeline_counters import CounterLane, counter_columns
 from gptscope.app.viewmodels.timeline_links import links_of
@@ -58,6 +60,28 @@ def test_labels_and_titles_are_one_line_and_steer_nothing(tmp_path: Path) -> Non
     assert lines[0] == ("Event", "x\\ny\\u202e")
     assert lines[-1] == ("Whole name", "x\\ny\\u202e")
     assert argument_lines({"a\n": "\x1b[2J"}) == (("a\\n", "\\x1b[2J"),)
+
+
+def test_times_count_from_the_program_s_first_event_as_in_the_terminal(tmp_path: Path) -> None:
+    frame = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": 1, "tid": 1, "ts": 100, "dur": 9_000}
+    hidden = frame | {"tid": 9, "ts": 1}
+    timeline = cpu_timeline(tmp_path, [hidden, frame, op("early", 3_100, 50), op("late", 5_100, 900)])
+    _, around, _, late = range(4)
+    assert timeline.span == 2_900e3
+    assert timeline.times(late) == (2_000e3, 2_900e3)
+    assert (
+        dict(event_lines(timeline, late))["Begins at"].replace("\N{NARROW NO-BREAK SPACE}", "")
+        == "2.00 ms (2000000 ns)"
+    )
+    low, high = (moment / 1e6 for moment in timeline.times(late))
+    assert open_linked(tmp_path / "cpu.json", (low, high)).operators.tolist() == [late]
+    assert timeline.times(around) == (-3_000e3, 6_000e3), "what lies around the program stays visible"
+    assert (timeline.first, timeline.last) == timeline.times(around)
+    assert timeline.place_of(around) is not None
+    axis = Axis.whole(timeline.first, timeline.last)
+    assert axis.is_whole
+    assert axis.to(-2_900e3, -2_800e3).start == -2_900e3
+    assert ticks(axis, 10).labels[:2] == ("\N{MINUS SIGN}3", "\N{MINUS SIGN}2")
 
 
 def test_every_event_is_in_exactly_one_lane_and_lanes_do_not_overlap(timeline: Timeline) -> None:
