@@ -6,6 +6,14 @@ import msgspec
 
 WorkloadKind = Literal["train", "prefill", "decode", "generate"]
 KV_CACHES = ("none", "dynamic", "static", "int8")
+PRECISIONS = (
+    "fp32", "tf32", "bf16", "fp16", "int8-weight-only", "int8-dynamic", "int8-static", "int8-smoothquant",
+    "fp8-delayed", "fp8-current", "fp8-rowwise", "mxfp8", "nvfp4",
+)  # fmt: skip
+"""The levers' names stand here for processes that must not import the levers themselves, which need torch."""
+FUSIONS = ("attention", "qkv", "mlp", "norm", "optimizer", "packed_linear", "compile")
+PRUNINGS = ("magnitude", "2:4", "structured")
+SPECULATIONS = ("prompt-lookup", "draft-model")
 DEFAULT_SEED = 1234
 
 OptionValue = bool | int | float | str

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -33,9 +34,13 @@ class Gui:
 def open_window(options: Sequence[str]) -> int:
     """Open the window, or say why it cannot be and what to run instead. Returns the exit code."""
     if not has_display():
+        files = [option.removeprefix("--trace=") for option in options if option.startswith("--trace=")]
+        command, does = ("gptscope demo", "shows what the levers do")
+        if files:
+            command, does = f"gptscope trace summary {shlex.quote(files[0])}", "says what its time went to"
         print(
             "gptscope: there is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window cannot "
-            "open. In a terminal: `gptscope demo` shows what the levers do, `gptscope --help` lists all commands.",
+            f"open. In a terminal: `{command}` {does}, `gptscope --help` lists all commands.",
             file=sys.stderr,
         )
         return 1

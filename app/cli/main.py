@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from gptscope.app.cli.commands import COMMANDS
 from gptscope.app.cli.failing import FAILED, GOOD, USAGE, CommandError
+from gptscope.app.cli.names import Parser
 from gptscope.app.cli.options import UsageError
 
 _DESCRIPTION = "Profile GPT models: switch precision, fusions and KV caching, and see speed, cause and output change."
@@ -21,6 +22,8 @@ examples:
   gptscope run --model preset:gpt2-124m --precision bf16 --fuse all
   gptscope compare --candidate "precision=bf16" --candidate "precision=bf16,fuse=all,kv-cache=static"
   gptscope doctor                                      what this machine can do, and why not more
+  gptscope trace.json.gz                               any trace, in the window
+  gptscope trace summary trace.json.gz                 the same in the terminal
 
 exit codes: 0 good, 1 failed or stopped (one sentence says why), 2 wrong usage
 """
@@ -39,7 +42,7 @@ _USERS_ERRORS = {
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gptscope", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"gptscope {version('gptscope')}")
@@ -54,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        sub.set_defaults(parser=sub)
         command.add_arguments(sub)
     return parser
 
@@ -61,9 +65,11 @@ def build_parser() -> argparse.ArgumentParser:
 def run_command(arguments: Sequence[str]) -> int:
     """Parse, run, and turn every way to fail into a sentence and an exit code."""
     parser = build_parser()
-    args = parser.parse_args(arguments)
+    args, unknown = parser.parse_known_args(arguments)
     if args.command is None:
         parser.error("give a command")
+    if unknown:  # told with the command's own usage, which has the options that were meant
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code = _run(args)
     except UsageError as error:

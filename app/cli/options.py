@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from gptscope.app.cli.names import name_problem
 from gptscope.profiling.experiment import DEFAULT_SEED, KV_CACHES, Experiment, OptionValue, Variant, Workload
 
 WORKLOADS = ("train", "prefill", "decode", "generate")
@@ -144,8 +145,12 @@ def add_library_options(parser: ArgumentTarget) -> None:
 
 
 def variant_from(args: argparse.Namespace) -> Variant:
-    """The variant that `--precision`, `--fuse`, `--kv-cache` and `--threads` describe."""
-    return Variant(
+    """The variant that `--precision`, `--fuse`, `--kv-cache` and `--threads` describe.
+
+    Raises:
+        UsageError: A lever does not exist, or a number is impossible.
+    """
+    variant = Variant(
         precision=args.precision.lower(),
         fusions=parse_fusions(args.fuse, separators=","),
         kv_cache=args.kv_cache,
@@ -154,10 +159,14 @@ def variant_from(args: argparse.Namespace) -> Variant:
         options=parse_options(args.option, "--option"),
         threads=checked_threads(args.threads),
     )
+    problem = name_problem(variant)
+    if problem:
+        raise UsageError(problem)
+    return variant
 
 
 def parse_options(given: Sequence[str], option: str) -> dict[str, dict[str, OptionValue]]:
-    """`["int8-static.granularity=channel"]` by lever; names and values are checked by the engine, which knows them.
+    """`["int8-static.granularity=channel"]` by lever; options and values are checked by the engine, which knows them.
 
     Raises:
         UsageError: A part is not `LEVER.NAME=VALUE`.
@@ -173,7 +182,7 @@ def parse_options(given: Sequence[str], option: str) -> dict[str, dict[str, Opti
 
 
 def parse_fusions(text: str, *, separators: str) -> tuple[str, ...]:
-    """`none` is (), `a,b` is (a, b); names are checked by the engine, which knows them.
+    """`none` is (), `a,b` is (a, b); `name_problem` judges the names.
 
     Raises:
         UsageError: `none` beside other names.
@@ -215,7 +224,7 @@ def parse_variant(spec: str, default: Variant, option: str) -> Variant:
     kv_cache = values.get("kv-cache", default.kv_cache).lower()
     if kv_cache not in KV_CACHES:
         raise UsageError(f"{option}: kv-cache={kv_cache} is unknown. Give one of {', '.join(KV_CACHES)}.")
-    return Variant(
+    variant = Variant(
         precision=values.get("precision", default.precision).lower(),
         fusions=parse_fusions(values["fuse"], separators="+") if "fuse" in values else default.fusions,
         kv_cache=kv_cache,
@@ -226,6 +235,10 @@ def parse_variant(spec: str, default: Variant, option: str) -> Variant:
         threads=_threads_from(values["threads"], option) if "threads" in values else default.threads,
         name=values.get("name", ""),
     )
+    problem = name_problem(variant)
+    if problem:
+        raise UsageError(f"{option}: {problem}")
+    return variant
 
 
 def experiment_from(args: argparse.Namespace, variants: Sequence[Variant], *, quality: bool) -> Experiment:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gptscope.app.cli.names import did_you_mean
 from gptscope.app.cli.options import UsageError, add_json_option, add_library_options
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ examples:
             action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning;"
                                 " either may be left out")  # fmt: skip
         for action in (*several.values(), diff, export):
+            action.set_defaults(parser=action)
             add_json_option(action)
             add_library_options(action)
 
@@ -136,17 +138,21 @@ def _export(args: argparse.Namespace, output: "JsonOutput") -> None:
     from gptscope.app.cli.trace_opening import open_linked
     from gptscope.profiling.export import ExportError
     from gptscope.profiling.export.trace_formats import TRACE_FORMATS
+    from gptscope.profiling.export.trace_tables import TABLE_NAMES
 
     form = TRACE_FORMATS.get(args.to)
     if form is None:
         known = "\n".join(f"  {name:<12} {one.summary}" for name, one in TRACE_FORMATS.items())
-        raise UsageError(f"There is no format {args.to}. There are:\n{known}")
+        raise UsageError(f"There is no format {args.to}.{did_you_mean(args.to, [*TRACE_FORMATS])} There are:\n{known}")
     path = args.files[0]
     compares = args.against is not None or args.table == DIFFERENCE
     if compares:
         _check_difference(args)
     if args.table is not None and args.to not in _WITH_TABLES:
         raise UsageError(f"--table is for csv and npz; {args.to} has no tables. Leave it out, or give --to csv.")
+    if args.table is not None and args.table not in (*TABLE_NAMES, DIFFERENCE):
+        guess = did_you_mean(args.table, TABLE_NAMES)
+        raise UsageError(f"There is no table {args.table!r}.{guess} There are {', '.join(TABLE_NAMES)}.")
     if form.ending:
         check_writable(args.output, "--output")
     linked = open_linked(path, args.range_ms)

@@ -12,6 +12,7 @@ from gptscope.app.__main__ import main
 from gptscope.app.cli import main as cli_main
 from gptscope.app.cli.commands import COMMANDS
 from gptscope.app.cli.failing import CommandError
+from gptscope.app.cli.main import build_parser
 
 PROGRAM = [sys.executable, "-P", "-m", "gptscope.app"]
 
@@ -53,6 +54,23 @@ def test_wrong_usage_has_exit_code_2(arguments: list[str], capsys: pytest.Captur
     assert "usage: gptscope" in capsys.readouterr().err
 
 
+def test_an_unknown_option_is_told_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["run", "--modell", "x"])
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith("usage: gptscope run ")
+    assert told.endswith("gptscope run: error: unrecognized arguments: --modell x\n")
+
+
+def test_a_mistyped_command_gets_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, guess in ((["trace", "sumary", "x"], "summary"), (["comparre"], "compare")):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert left.value.code == 2
+        assert capsys.readouterr().err.endswith(f" Did you mean {guess}?\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -62,6 +80,16 @@ def test_wrong_usage_has_exit_code_2(arguments: list[str], capsys: pytest.Captur
         (["bench-machine", "--threads", "0"], "threads is 0, but it must be between 1 and 1024"),
         (["run", "--json", "/nowhere/at/all.json"], "the folder /nowhere/at does not exist"),
         (["run", "--trace", "/"], "it is a folder"),
+        (["run", "--precision", "bf17"], "There is no precision called 'bf17'. Did you mean bf16?"),
+        (["run", "--fuse", "atention"], "Did you mean attention?"),
+        (
+            ["run", "--option", "int8-statc.granularity=row"],
+            "There is no lever called 'int8-statc'. Did you mean int8-s",
+        ),
+        (
+            ["compare", "--candidate", "precision=bf61"],
+            "--candidate: There is no precision called 'bf61'. Did you mean",
+        ),
         (["history", "export", "last"], "needs at least one of"),
         (["history", "tag", "last"], "needs tags to add"),
     ],
@@ -119,6 +147,19 @@ def test_without_a_display_the_window_says_what_to_run_instead(arguments: tuple[
     assert result.returncode == 1
     assert "gptscope demo" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_help_and_a_missing_display_tell_what_opens_a_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "gptscope trace.json.gz " in build_parser().format_help()
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert main(["my trace.json.gz"]) == 1
+    assert "`gptscope trace summary 'my trace.json.gz'`" in capsys.readouterr().err
+    assert main(["gui"]) == 1
+    assert "`gptscope demo`" in capsys.readouterr().err
 
 
 def test_the_window_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:

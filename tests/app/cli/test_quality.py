@@ -142,6 +142,6 @@ def test_nothing_compared_is_a_failure_with_the_reason(experiment, play, capsys)
     play([*records, Notice(message="Output quality was not evaluated: random weights."), ended])
     assert run_command(["quality", "--candidate", "precision=bf16"]) == 1
     assert "random weights" in capsys.readouterr().err
-    play([*records, Failure(kind="usage", message="There is no precision int9."), ended])
-    assert run_command(["quality", "--candidate", "precision=int9"]) == 2
-    assert "There is no precision int9." in capsys.readouterr().err
+    play([*records, Failure(kind="usage", message="int8-static has no option 'rows'."), ended])
+    assert run_command(["quality", "--candidate", "precision=int8-static,int8-static.rows=1"]) == 2
+    assert "int8-static has no option 'rows'." in capsys.readouterr().err

@@ -191,7 +191,8 @@ def test_wrong_uses_and_files_get_a_sentence(trace, before: Path, tmp_path: Path
     missing = tmp_path / "none.json"
     assert "cannot be read" in trace("summary", missing, code=1)
     output = tmp_path / "a.csv"
-    assert "There is no table 'x'" in trace("export", before, "--to", "csv", "--table", "x", "--output", output, code=1)
+    told = trace("export", before, "--to", "csv", "--table", "kernel", "--output", output, code=2)
+    assert "There is no table 'kernel'. Did you mean kernels? There are " in told
     assert not output.exists()
 
 
