@@ -203,7 +203,9 @@ class ExperimentRun:
                 await run.ask(WarmUp(), silence_s=limits.warm_up_s, doing="warming up")
         except WorkerError as error:
             await run.fail(error)
-            if error.failure.kind in ("model", "offline"):  # the next worker would only say the same again
+            kind = error.failure.kind
+            # The next worker would only say the same again; of usage only the first one, which judges all variants.
+            if kind in ("model", "offline") or (kind == "usage" and run.index == 0):
                 await asyncio.gather(*(one.end_worker(kill=True) for one in self._runs[run.index + 1 :]))
                 for one in self._runs[run.index + 1 :]:
                     one.finish("failed")

@@ -71,6 +71,21 @@ def to_lever_machine(info: MachineInfo) -> Machine:
     )
 
 
+def lever_context(variant: Variant, work: Workload, config: GPTConfig, machine: MachineInfo) -> LeverContext:
+    """What a variant asks of the levers, its fusions apart, which are to be resolved by this."""
+    return LeverContext(
+        machine=to_lever_machine(machine),
+        config=config,
+        workload=work.kind,
+        precision=variant.precision,
+        kv_cache=variant.kv_cache,
+        pruning=variant.pruning,
+        speculation=variant.speculation,
+        options=variant.options,
+        batch=work.batch,
+    )
+
+
 def check_levers(context: LeverContext) -> None:
     """See that all levers but fusions exist and are available here, and that every option is possible.
 

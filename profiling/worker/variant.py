@@ -21,6 +21,7 @@ from gptscope.profiling.worker.benches import make_bench
 from gptscope.profiling.worker.calibration import calibration_for
 from gptscope.profiling.worker.copies import ModelCopies
 from gptscope.profiling.worker.drafts import load_draft
+from gptscope.profiling.worker.judging import judge_variants
 from gptscope.profiling.worker.layer_map import MapRequest, map_layers
 from gptscope.profiling.worker.model_info import prepared_info, progress_to
 from gptscope.profiling.worker.output import Output
@@ -31,7 +32,7 @@ from gptscope.profiling.worker.request import (
     check_sizes,
     choose_device,
     choose_threads,
-    to_lever_machine,
+    lever_context,
 )
 from gptscope.profiling.worker.steps import Workbench
 from gptscope.profiling.worker.texts import FirstSequenceText, TokenSource, read_text
@@ -146,6 +147,7 @@ def load_variant(command: LoadVariant, output: Output, environment: Mapping[str,
     model = variant.model or command.experiment.model
     asked_text = command.experiment.text if command.experiment.quality else None
     text = None if asked_text is None else read_text(asked_text)
+    judge_variants(command.experiment, place.machine)
     plan = _plan(model, variant, work, place)
     recipe = RECIPES[plan.context.precision]
     loaded = load_model(
@@ -213,17 +215,7 @@ def _announce(command: LoadVariant, variant: Variant, output: Output, environmen
 def _plan(model: str, variant: Variant, work: Workload, place: _Place) -> _Plan:
     """See that the request is possible, before anything large is read."""
     description = describe_model(model)
-    asked = LeverContext(
-        machine=to_lever_machine(place.machine),
-        config=description.config,
-        workload=work.kind,
-        precision=variant.precision,
-        kv_cache=variant.kv_cache,
-        pruning=variant.pruning,
-        speculation=variant.speculation,
-        options=variant.options,
-        batch=work.batch,
-    )
+    asked = lever_context(variant, work, description.config, place.machine)
     check_levers(asked)
     fusions, skipped = resolve_fusions(variant.fusions, asked)
     context = replace(asked, fusions=frozenset(fusions))

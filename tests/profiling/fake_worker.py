@@ -1,7 +1,7 @@
 """A worker without torch: does what its variant's name (or the asked model) says, to try the engine.
 
-Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE` with PHASE one of load, peaks,
-warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`, `trace:MIB`, `slow`
+Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE`, `usage:PHASE` with PHASE one of load,
+peaks, warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`, `trace:MIB`, `slow`
 (0.15 s per command), `drifts` (says other tokens), `garbage`, `stuck` (ignores Leave), `dies_idle` (soon after its
 warm-up). Phases are also `judge` and `map`.
 """
@@ -243,6 +243,8 @@ class FakeWorker:
             time.sleep(0.15)
         if self.words.get("fail") == phase:
             self.writer.send(Failure(kind="model", message=f"It fails at {phase}.", run_id=self.run_id or None))
+        if self.words.get("usage") == phase:
+            self.writer.send(Failure(kind="usage", message="It makes no sense.", run_id=self.run_id or None))
         if self.words.get("memory") == phase:
             self.writer.send(Failure(kind="memory", message="It does not fit.", run_id=self.run_id or None))
         if self.words.get("crash") == phase:

@@ -155,6 +155,13 @@ def test_a_model_that_cannot_be_loaded_is_told_once_for_all_variants(engine, exp
     assert "measure" not in {progress.phase for progress in of(Progress, records)}, "nothing is measured"
 
 
+def test_a_request_that_the_first_worker_refuses_is_measured_in_no_part(engine, experiment, run_all):
+    records = run_all(engine, experiment("usage:load", "good"))
+    assert [failure.kind for failure in of(Failure, records)] == ["usage"]
+    assert outcomes(records) == ["failed", "failed"]
+    assert of(SliceDone, records) == []
+
+
 def test_a_worker_that_ignores_leave_is_ended_without_harm(make_engine, experiment, run_all):
     records = run_all(make_engine(leave_s=0.3), experiment("stuck"))
     assert outcomes(records) == ["done"]

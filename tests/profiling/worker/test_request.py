@@ -5,10 +5,12 @@ import torch
 
 from gptscope.models.config import PRESETS
 from gptscope.models.levers import LeverContext, LeverError
-from gptscope.profiling.experiment import Variant, Workload
+from gptscope.profiling import experiment
+from gptscope.profiling.experiment import Experiment, Variant, Workload
 from gptscope.profiling.machine import facts
 from gptscope.profiling.worker import request
 from gptscope.profiling.worker.failures import NotEnoughMemoryError, RequestError
+from gptscope.profiling.worker.judging import judge_variants
 from gptscope.profiling.worker.request import (
     check_levers,
     check_memory,
@@ -20,6 +22,30 @@ from gptscope.profiling.worker.request import (
 
 TINY = PRESETS["tiny"]
 CPU = torch.device("cpu")
+
+
+def test_the_names_that_stand_apart_from_the_levers_are_the_levers() -> None:
+    assert tuple(request.RECIPES) == experiment.PRECISIONS
+    assert tuple(request.FUSIONS) == experiment.FUSIONS
+    assert tuple(request.KV_CACHES) == experiment.KV_CACHES
+    assert tuple(request.PRUNINGS) == experiment.PRUNINGS
+    assert tuple(request.SPECULATIONS) == experiment.SPECULATIONS
+
+
+@pytest.mark.parametrize(
+    ("candidate", "words"),
+    [
+        (Variant(precision="int8-static", options={"int8-static": {"rows": 1}}), "int8-static has no option 'rows'"),
+        (Variant(fusions=("optimizer",)), "The fusion optimizer cannot be used here: .* no part in the workload dec"),
+        (Variant(pruning="3:4", name="mine"), "^mine: There is no pruning called '3:4'"),
+    ],
+)
+def test_every_variant_is_judged_before_the_first_is_loaded(candidate: Variant, words: str) -> None:
+    machine = facts.machine_info("cpu")
+    asked = Experiment(model="preset:tiny", workload=Workload(), variants=(Variant(), candidate))
+    with pytest.raises(LeverError, match=words):
+        judge_variants(asked, machine)
+    judge_variants(Experiment(model="preset:tiny", workload=Workload(), variants=(Variant(),)), machine)
 
 
 def context(kit, **changes) -> LeverContext:
