@@ -12,6 +12,7 @@ from gptscope.profiling.trace.analysis import Linked, launch_delays
 from gptscope.profiling.trace.analysis.communication import collective_name
 from gptscope.profiling.trace.categories import CATEGORIES
 from gptscope.profiling.trace.grouping import group_by
+from gptscope.profiling.trace.kernels import shapes_text
 from gptscope.profiling.trace.names import collapse_layers
 
 
@@ -81,6 +82,8 @@ def _rows(timeline: Timeline, table: str, key: str) -> npt.NDArray[np.int64]:
     if table in {"kernels", "roofline"} and linked.has_device:
         code = CATEGORIES.index(key.split("\n")[1])
         return _of(linked.work, named[linked.work] & (linked.work_codes == code))
+    if table == "operators" and "\n" in key:
+        return _of_shapes(linked, _of(linked.operators, named[linked.operators]), key.partition("\n")[2])
     if table in {"kernels", "roofline", "operators", "memory"}:
         return _of(linked.operators, named[linked.operators])
     if table == "copies":
@@ -95,6 +98,13 @@ def _rows(timeline: Timeline, table: str, key: str) -> npt.NDArray[np.int64]:
         calls = linked.nesting.module_calls
         return _of(calls, np.isin(linked.nesting.module[calls], numbers))
     return np.zeros(0, np.int64)
+
+
+def _of_shapes(linked: Linked, rows: npt.NDArray[np.int64], shapes: str) -> npt.NDArray[np.int64]:
+    """Those calls whose inputs have these shapes."""
+    groups = group_by(linked.trace.shapes[rows])
+    alike = [shapes_text(linked.inputs.of(int(row)), 1) == shapes for row in rows[groups.first]]
+    return _of(rows, np.array(alike, bool)[groups.of]) if rows.size else rows
 
 
 def _delayed(linked: Linked, key: str) -> npt.NDArray[np.int64]:
