@@ -1,9 +1,9 @@
 """A worker without torch: does what its variant's name (or the asked model) says, to try the engine.
 
-Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE`, `usage:PHASE` with PHASE one of load,
-peaks, warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`, `trace:MIB`, `slow`
-(0.15 s per command), `drifts` (says other tokens), `garbage`, `stuck` (ignores Leave), `dies_idle` (soon after its
-warm-up). Phases are also `judge` and `map`.
+Words of that name: `crash:PHASE`, `segv:PHASE`, `exit:PHASE`, `hang:PHASE`, `fail:PHASE`, `usage:PHASE` with PHASE one
+of load, peaks, warmup, slice, profile, evaluate, ask; `children` (starts compilers that sleep), `noisy`, `flood`,
+`trace:MIB`, `slow` (0.15 s per command), `drifts` (says other tokens), `garbage`, `stuck` (ignores Leave), `dies_idle`
+(soon after its warm-up). Phases are also `judge` and `map`.
 """
 
 import os
