@@ -41,7 +41,7 @@ BEAT_MS = 4
 
 def axes(timeline: Timeline, share: float, frames: int) -> Iterator[Axis]:
     """Another window per frame: a pan of a hundredth of the view each."""
-    whole = Axis.whole(timeline.span)
+    whole = Axis.whole(timeline.first, timeline.last)
     length = timeline.span * (share or LABELLED_EVENTS / max(len(timeline.trace) / 4, 1))
     for frame in range(frames):
         if share == 1.0:
