@@ -27,6 +27,12 @@ class Entry:
     text: str
     hint: str
     do: Callable[[], object]
+    place: str = ""
+    """Where else it is found, which is searched too."""
+
+
+def _told(entry: Entry) -> str:
+    return f"{entry.text} {entry.place} {entry.hint}".casefold()
 
 
 class CommandPalette(QDialog):
@@ -62,7 +68,8 @@ class CommandPalette(QDialog):
             action = window.actions_by_id[spec.id]
             if action.isEnabled() and spec.id != "palette":
                 place = f"{spec.menu}, {spec.submenu}" if spec.submenu else spec.menu
-                made.append(Entry(spec.title.rstrip("…"), spec.shortcut or place, action.trigger))
+                made.append(Entry(spec.title.rstrip("…"), spec.shortcut or place, action.trigger, place))
+        made += self._trace_tables()
         capabilities = window.controller.capabilities
         if capabilities is not None:
             sources = ["bundled", *capabilities.catalogue, *(f"preset:{name}" for name in capabilities.presets)]
@@ -72,6 +79,22 @@ class CommandPalette(QDialog):
             text = f"Run: {run_title(entry.name, entry.variant)}, {entry.model}, {entry.workload.kind}"
             made.append(Entry(text, "reopen", partial(window.controller.reopen, entry.run_id)))
         return made
+
+    def _trace_tables(self) -> list[Entry]:
+        """The tables of the opened trace; without one they would lead to empty pages."""
+        window, view = self._window, self._window.tracing.view
+        if view is None or view.trace is None:
+            return []
+        tables = view.tables
+
+        def show(number: int) -> None:
+            window.show_view(window.TRACE)
+            tables.tabs.choose(number)
+
+        return [
+            Entry(f"Trace table: {tables.tabs.title(number)}", "show", partial(show, number))
+            for number in tables.tabs.offered()
+        ]
 
     def open_at_top(self) -> None:
         """Show the palette centred under the menu bar."""
@@ -84,13 +107,25 @@ class CommandPalette(QDialog):
 
     def _show(self, words: str) -> None:
         self.list.clear()
-        self._found = best_matches(words, self._entries, lambda entry: entry.text)[:_MOST]
+        self._found = self._matches(words)[:_MOST]
         for entry in self._found:
             item = QListWidgetItem(f"{entry.text}    {entry.hint}")
             item.setData(Qt.ItemDataRole.AccessibleTextRole, entry.text)
             self.list.addItem(item)
         if self._found:
             self.list.setCurrentRow(0)
+            return
+        nothing = QListWidgetItem("Nothing found")
+        nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+        self.list.addItem(nothing)
+
+    def _matches(self, words: str) -> list[Entry]:
+        """Entries whose title has the words, those whose menu or hint has them, those with the letters in order."""
+        titled = best_matches(words, self._entries, lambda entry: entry.text)
+        wanted = words.casefold().split()
+        whole = [entry for entry in titled if all(word in entry.text.casefold() for word in wanted)]
+        placed = [entry for entry in self._entries if entry not in titled and all(w in _told(entry) for w in wanted)]
+        return whole + placed + [entry for entry in titled if entry not in whole]
 
     def _do(self) -> None:
         row = self.list.currentRow()

@@ -61,6 +61,10 @@ class FoldingTabs(QWidget):
             self._offered[number] = offered
             self._fold()
 
+    def offered(self) -> list[int]:
+        """Tabs that there are, shown or behind the button."""
+        return [number for number, offered in enumerate(self._offered) if offered]
+
     def folded(self) -> list[int]:
         """Tabs behind the button."""
         return [i for i, offered in enumerate(self._offered) if offered and not self.bar.isTabVisible(i)]
