@@ -102,6 +102,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="trace_search", title="Search events", menu="Trace", shortcut="Ctrl+F", separator_before=True),
     ActionSpec(id="trace_measure", title="Measure between two moments", menu="Trace", tip="M on the timeline"),
     ActionSpec(id="trace_fit", title="Fit the range or the whole trace", menu="Trace", tip="F on the timeline"),
+    ActionSpec(id="trace_shapes", title="Operators by shape or by name", menu="Trace"),
     ActionSpec(
         id="trace_to_chrome",
         title="For Perfetto (Chrome JSON)…",

@@ -64,6 +64,7 @@ class Commands:
             "trace_search": window.tracing.search,
             "trace_measure": window.tracing.measure,
             "trace_fit": window.tracing.fit,
+            "trace_shapes": window.tracing.switch_shapes,
             **{f"trace_to_{form}": partial(window.tracing.export, form) for form in self.TRACE_FORMATS},
             "toggle_setup": lambda: window.dock.setVisible(window.dock.isHidden()),
             "theme_system": lambda: self.choose_theme("system"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TABLES: tuple[TableForm, ...] = ("csv", "npz")
 """Formats that hold one table: the one in front."""
-_EXPORTED = {"operators": "operators-by-shape", "communication": "collectives", "memory": "operator-memory"}
+_EXPORTED = {"communication": "collectives", "memory": "operator-memory"}
 """Tab -> what the exporters call its table, where that is not the same."""
 
 
@@ -82,7 +82,8 @@ class TraceExport(QObject):
         assert opened is not None
         linked, origin = opened.timeline.linked, opened.timeline.origin_ns
         tab = self._view.tables.front_key() if name in _TABLES else "kernels"
-        table, title = _EXPORTED.get(tab, tab), opened.path.name.partition(".")[0] or "trace"
+        table = "operators-by-shape" if self._view.tables.by_shape(tab) else _EXPORTED.get(tab, tab)
+        title = opened.path.name.partition(".")[0] or "trace"
         write = TRACE_FORMATS[name].write
         if selected is None:
             return "the whole trace", lambda: write(linked, title, path, table)

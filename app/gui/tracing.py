@@ -138,6 +138,7 @@ class Tracing(QObject):
             "trace_search",
             "trace_measure",
             "trace_fit",
+            "trace_shapes",
             "trace_diff",
             "trace_board",
             *actions.starting("trace_to_"),
@@ -195,6 +196,13 @@ class Tracing(QObject):
         """Measure between two moments, or stop that."""
         if self.view is not None:
             self.view.state.measure(on=not self.view.state.measuring)
+
+    def switch_shapes(self) -> None:
+        """Tell operators apart by shape, or by name only."""
+        if self.view is not None and self.view.trace is not None:
+            self._window.show_view(self._window.TRACE)
+            if not self.view.tables.switch_shapes():
+                self._window.tell("This trace has no shapes: record with record_shapes=True.", "warning")
 
     def fit(self) -> None:
         """See the selected range or everything."""

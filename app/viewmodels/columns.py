@@ -105,8 +105,9 @@ def numbers(
     shown: Callable[[float], str] = fmt.number,
     tone: Callable[[float], str] | None = None,
     missing: str = "n/a",
+    adds: bool = False,
 ) -> Column:
-    """Numbers, divided by the unit's size; `missing` stands for unknown ones."""
+    """Numbers, divided by the unit's size; `missing` stands for unknown ones. `adds`: a sum of rows has a meaning."""
     scaled = floats(values) / scale
     return Column(
         title=title,
@@ -117,12 +118,13 @@ def numbers(
         strong=strong,
         tip=tip,
         tone=None if tone is None else _Tones(scaled, tone),
+        total=shown if adds else None,
     )
 
 
-def counts(title: str, values: Sequence[int], *, width: int = 64, tip: str = "") -> Column:
+def counts(title: str, values: Sequence[int], *, width: int = 64, tip: str = "", adds: bool = False) -> Column:
     """Whole numbers."""
-    return numbers(title, values, width=width, tip=tip, shown=_whole)
+    return numbers(title, values, width=width, tip=tip, shown=_whole, adds=adds)
 
 
 def _whole(value: float) -> str:
@@ -145,11 +147,13 @@ def _speedup_tone(speedup: float) -> str:
     return "good" if speedup > 1 else "bad"
 
 
-def bar(title: str, shares: Numbers, *, width: int = 140, tip: str = "") -> Column:
+def bar(title: str, shares: Numbers, *, width: int = 140, tip: str = "", adds: bool = False) -> Column:
     """Shares as bars."""
     values = floats(shares)
     shown = _Figures(values, fmt.share, "n/a")
-    return Column(title=title, values=values, text=shown, look="bar", width=width, tip=tip)
+    return Column(
+        title=title, values=values, text=shown, look="bar", width=width, tip=tip, total=fmt.share if adds else None
+    )
 
 
 def categories(values: Sequence[str], *, width: int = 116) -> Column:

@@ -31,9 +31,9 @@ def kernel_table(profile: Profile | None, baseline: Profile | None, peaks: Peaks
         text("Kernel", [shown_name(row) for row in rows], width=240, stretch=True),
         categories([row.category for row in rows], width=92),
         text("Module", [row.module for row in rows], width=190),
-        numbers("Calls", calls, shown=calls_text, width=56, tip=f"Calls per {unit}"),
-        numbers("Self ms", self_ms, width=80, strong=True, tip=f"Self time per {unit}"),
-        bar(f"Share of {unit}", [row.share for row in rows]),
+        numbers("Calls", calls, shown=calls_text, width=56, tip=f"Calls per {unit}", adds=True),
+        numbers("Self ms", self_ms, width=80, strong=True, tip=f"Self time per {unit}", adds=True),
+        bar(f"Share of {unit}", [row.share for row in rows], adds=True),
         numbers("Mean µs", mean_us, width=70),
         *_traffic_columns(rows, peaks),
         *(_baseline_columns(rows, self_ms, baseline) if baseline is not None else ()),
@@ -99,9 +99,9 @@ def module_table(profile: Profile | None, baseline: Profile | None, kind: str) -
     share = ms / ms.sum() if ms.sum() > 0 else ms
     columns = [
         text("Module", names, width=320, stretch=True),
-        numbers("Kernels", calls, shown=calls_text, width=80, tip=f"Kernel calls per {unit}"),
-        numbers("Self ms", ms, width=80, strong=True, tip=f"Self time of its kernels per {unit}"),
-        bar(f"Share of {unit}", share, width=200),
+        numbers("Kernels", calls, shown=calls_text, width=80, tip=f"Kernel calls per {unit}", adds=True),
+        numbers("Self ms", ms, width=80, strong=True, tip=f"Self time of its kernels per {unit}", adds=True),
+        bar(f"Share of {unit}", share, width=200, adds=True),
     ]
     footer = [f"{len(names)} modules", fmt.number(float(calls.sum())), fmt.number(float(ms.sum())), "100 %"]
     if baseline is not None:

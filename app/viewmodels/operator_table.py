@@ -84,10 +84,10 @@ def operator_table(profile: Profile | None, baseline: Profile | None, kind: str)
     columns = (
         text("Operator", [row.name.removeprefix("aten::") for row in rows], width=200, stretch=True),
         categories([row.category for row in rows], width=92),
-        numbers("Calls", calls, shown=calls_text, width=56, tip=f"Calls per {unit}"),
-        numbers("Self ms", self_ms, strong=True, tip=f"{without}, per {unit}, on the CPU"),
+        numbers("Calls", calls, shown=calls_text, width=56, tip=f"Calls per {unit}", adds=True),
+        numbers("Self ms", self_ms, strong=True, tip=f"{without}, per {unit}, on the CPU", adds=True),
         numbers("Total ms", total_ms, tip=f"{within}, per {unit}, on the CPU"),
-        bar("Share of self", share),
+        bar("Share of self", share, adds=True),
         numbers("Mean µs", mean_us, width=70, tip="Self time per call"),
         *(_device_columns(rows, steps, unit) if profile.device != "cpu" else ()),
         *(_baseline_columns(rows, baseline) if baseline is not None else ()),

@@ -30,6 +30,9 @@ class Column:
     tone: Callable[[int], str] | None = None
     """`good`, `bad` or empty for a row's cell."""
 
+    total: Callable[[float], str] | None = None
+    """Writes the sum of some rows, where numbers add up."""
+
     @property
     def numeric(self) -> bool:
         """True when the column sorts by number."""
@@ -80,6 +83,19 @@ def filtered_rows(table: Table, words: str) -> Order:
         return np.arange(table.rows, dtype=np.int64)
     found = [i for i, text in enumerate(table.searched) if all(word in text for word in wanted)]
     return np.asarray(found, dtype=np.int64)
+
+
+def filtered_footer(table: Table, rows: Order) -> tuple[str, ...]:
+    """The footer of those rows that a filter leaves: how many, and the sums of what adds up."""
+    if not table.footer or rows.size == table.rows:
+        return table.footer
+    sums = [
+        column.total(float(np.nansum(column.values[rows])))
+        if column.total is not None and isinstance(column.values, np.ndarray)
+        else ""
+        for column in table.columns
+    ]
+    return (f"{fmt.count(int(rows.size))} of {fmt.count(table.rows)} rows", *sums[1:])
 
 
 def as_tsv(table: Table, rows: Sequence[int]) -> str:

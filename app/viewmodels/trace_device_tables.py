@@ -38,9 +38,9 @@ def gaps(linked: Linked) -> TracePage:
     columns = [
         text("Cause", [row.cause for row in rows], width=150),
         text("Device", [f"GPU {row.device}" for row in rows], width=70),
-        counts("Gaps", [row.gaps for row in rows]),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88),
-        bar("Share of idle time", [row.total_ns / total if total else 0.0 for row in rows]),
+        counts("Gaps", [row.gaps for row in rows], adds=True),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88, adds=True),
+        bar("Share of idle time", [row.total_ns / total if total else 0.0 for row in rows], adds=True),
         numbers("Median µs", [row.median_ns for row in rows], scale=NS_PER_US, width=95),
         numbers("Longest µs", [row.longest_ns for row in rows], scale=NS_PER_US, width=102),
         text("What it means", [row.meaning for row in rows], width=440, stretch=True),

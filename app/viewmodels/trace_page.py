@@ -33,6 +33,8 @@ class TracePage:
     chart: TraceChart | None = None
     places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Key of a row -> from when to when in ns it leads, where finding that again would take long."""
+    by_shape: "TracePage | None" = None
+    """The same told apart by shapes too, where that can be chosen."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 """Tabs of an opened trace, each made from one analysis, on a thread; a row's key leads back to the timeline."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels import trace_device_tables as device_tables
@@ -63,9 +66,9 @@ def kernels(linked: Linked) -> TracePage:
     columns = [
         text("Kernel" if linked.has_device else "Operator", [row.short for row in rows], width=240, stretch=True),
         categories([row.category for row in rows]),
-        counts("Calls", [row.calls for row in rows], width=67),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, width=88, strong=True),
-        bar("Share of work", [row.share for row in rows], width=124),
+        counts("Calls", [row.calls for row in rows], width=67, adds=True),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, width=88, strong=True, adds=True),
+        bar("Share of work", [row.share for row in rows], width=124, adds=True),
         numbers("Mean µs", [row.mean_ns for row in rows], scale=NS_PER_US, width=81),
         numbers("Longest µs", [row.max_ns for row in rows], scale=NS_PER_US, width=102),
         numbers("GB/s", [row.bytes_per_s for row in rows], scale=1e9, tip=_RATE_TIP),
@@ -97,9 +100,9 @@ def kinds(linked: Linked) -> TracePage:
     total = sum(row.total_ns for row in rows)
     columns = [
         text("Category", [category_title(row.category) for row in rows], width=160, stretch=True),
-        counts("Calls", [row.calls for row in rows], width=67),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88),
-        bar("Share of work", [row.share for row in rows]),
+        counts("Calls", [row.calls for row in rows], width=67, adds=True),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88, adds=True),
+        bar("Share of work", [row.share for row in rows], adds=True),
     ]
     footer = {
         0: many(len(rows), "category", "categories"),
@@ -115,7 +118,9 @@ def kinds(linked: Linked) -> TracePage:
             "Not on them ms": [one.unused_ns if one else None for one in found],
             "Cannot be told ms": [one.unknown_ns if one else None for one in found],
         }
-        columns += [numbers(title, times, scale=NS_PER_MS, width=144, tip=tip) for title, times in parts.items()]
+        columns += [
+            numbers(title, times, scale=NS_PER_MS, width=144, tip=tip, adds=True) for title, times in parts.items()
+        ]
         footer |= {4 + i: fmt.number(sum(t or 0 for t in times) / NS_PER_MS) for i, times in enumerate(parts.values())}
     keys = [row.category for row in rows]
     empty = "This trace has neither device work nor operators."
@@ -128,29 +133,44 @@ def kinds(linked: Linked) -> TracePage:
 
 
 def operators(linked: Linked) -> TracePage:
-    """Operators by name and shapes."""
-    rows = operator_sums(linked, by_shape=True)
-    own = sum(row.host_self_ns for row in rows)
-    by_shape = bool((linked.trace.shapes != 0).any())
+    """Operators by name, and on demand by name and shapes."""
+    page = _operators(linked, by_shape=False)
+    if not (linked.trace.shapes != 0).any():
+        return page
+    return replace(page, by_shape=_operators(linked, by_shape=True))
+
+
+def _operators(linked: Linked, *, by_shape: bool) -> TracePage:
+    rows = operator_sums(linked, by_shape=by_shape)
+    keys = [f"{row.name}\n{row.shapes}" if by_shape else row.name for row in rows]
+    on_device = linked.has_device
     columns = [
         text("Operator", [row.short for row in rows], width=180, stretch=True),
         categories([row.category for row in rows]),
-        counts("Calls", [row.calls for row in rows], width=67),
+        counts("Calls", [row.calls for row in rows], width=67, adds=True),
         numbers(
-            "Self ms", [row.host_self_ns for row in rows], scale=NS_PER_MS, strong=True, tip="On the host", width=81
+            "Self ms",
+            [row.host_self_ns for row in rows],
+            scale=NS_PER_MS,
+            strong=not on_device,
+            tip="On the host",
+            width=81,
+            adds=True,
         ),
         numbers(
             "Total ms", [row.host_total_ns for row in rows], scale=NS_PER_MS, tip="With the operators inside", width=88
         ),
     ]
-    if linked.has_device:
+    if on_device:
         columns += [
             numbers(
                 "Device self ms",
                 [row.device_self_ns for row in rows],
                 scale=NS_PER_MS,
                 width=130,
+                strong=True,
                 tip="Of the kernels that it launched itself",
+                adds=True,
             ),
             numbers("Device total ms", [row.device_total_ns for row in rows], scale=NS_PER_MS, width=137),
         ]
@@ -158,24 +178,25 @@ def operators(linked: Linked) -> TracePage:
         columns.insert(2, text("Shapes", [row.shapes for row in rows], width=150))
     if len(linked.nesting.modules) > 1:
         columns.append(_module([row.module for row in rows]))
+    all_rows = many(len(rows), "operator")
+    if by_shape:
+        all_rows = f"{many(len({row.name for row in rows}), 'operator')}, {many(len(rows), 'row')} by shape"
+    footer = {0: all_rows} | {
+        place: column.total(float(np.nansum(column.values)))
+        for place, column in enumerate(columns)
+        if column.total is not None and isinstance(column.values, np.ndarray)
+    }
     made = table(
         columns,
-        [f"{row.name}\n{row.shapes}" for row in rows],
+        keys,
         swatches=[row.category for row in rows],
-        sort=_column(columns, "Device self ms" if linked.has_device else "Self ms"),
-        footer={
-            0: many(len(rows), "operator"),
-            _column(columns, "Calls"): fmt.count(sum(row.calls for row in rows)),
-            _column(columns, "Self ms"): fmt.number(own / NS_PER_MS),
-        },
+        sort=_column(columns, "Device self ms" if on_device else "Self ms"),
+        footer=footer,
         empty="No operators were recorded (profiler activity CPU).",
     )
-    on_device = linked.has_device
     pieces = [
-        Piece(
-            f"{row.name}\n{row.shapes}", row.short, row.category, row.device_self_ns if on_device else row.host_self_ns
-        )
-        for row in rows
+        Piece(key, row.short, row.category, row.device_self_ns if on_device else row.host_self_ns)
+        for key, row in zip(keys, rows, strict=True)
     ]
     source = "ms on the device" if on_device else "ms of their own on the host"
     return TracePage(made, TraceChart("Operators by category", source, trace_bars.by_category(pieces, made.empty)))

@@ -4,7 +4,7 @@ import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
 from gptscope.app.gui.widgets.guarded import NOTHING, guarded, guarded_as
-from gptscope.app.viewmodels.tables import Table, filtered_rows, sorted_rows
+from gptscope.app.viewmodels.tables import Table, filtered_footer, filtered_rows, sorted_rows
 from gptscope.profiling.printable import printable
 
 Index = QModelIndex | QPersistentModelIndex
@@ -46,6 +46,11 @@ class ColumnModel(QAbstractTableModel):
         if self._table.columns and self._table.sortable and rows.size:
             rows = sorted_rows(self._table, self._sort[0], rows, descending=self._sort[1])
         self._rows = rows
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The row below: of the whole table, or of what a filter leaves."""
+        return filtered_footer(self._table, self._rows)
 
     @property
     def sorting(self) -> tuple[int, bool]:

@@ -12,7 +12,7 @@ _HEIGHT, _PADDING = 26, 8
 
 
 class TotalBar(Painted):
-    """Paints `Table.footer`."""
+    """Paints the table's footer: of all rows, or of those that a filter leaves."""
 
     def __init__(self, table: TableView, theme: Theme) -> None:
         super().__init__(theme)
@@ -30,7 +30,7 @@ class TotalBar(Painted):
         return QSize(200, _HEIGHT)
 
     def _on_reset(self) -> None:
-        footer = self._table.columns.table.footer
+        footer = self._table.columns.footer
         self.setVisible(bool(footer))
         self.setAccessibleDescription(", ".join(text for text in footer if text))
         self.update()
@@ -41,7 +41,7 @@ class TotalBar(Painted):
         painter.setPen(theme.pen("line"))
         painter.drawLine(0, 0, self.width(), 0)
         header = self._table.horizontalHeader()
-        for index, (column, text) in enumerate(zip(table.columns, table.footer, strict=False)):
+        for index, (column, text) in enumerate(zip(table.columns, self._table.columns.footer, strict=False)):
             if not text:
                 continue
             bold = index == 0 or column.strong

@@ -42,6 +42,7 @@ class TraceTables(QWidget):
         self.setMinimumHeight(140)
         self._charts: dict[str, TraceChart] = {}
         self._places: dict[str, Mapping[str, tuple[int, int]]] = {}
+        self._pages: dict[str, TracePage] = {}
         self.keys = (*TABLES, HEALTH, DIFFERENCE)
         self.views: dict[str, TableView] = {}
         column = QVBoxLayout(self)
@@ -105,6 +106,11 @@ class TraceTables(QWidget):
         self.range_button.setCheckable(True)
         self.range_button.setEnabled(False)
         row.addWidget(self.range_button)
+        self.shape_button = button(
+            "By shape", self._on_shape, kind="tool", tip="One row for each shape of the inputs, not for each name"
+        )
+        self.shape_button.setCheckable(True)
+        row.addWidget(self.shape_button)
         self.chart_button = button("Chart", self._show_chart, kind="tool", tip="The chart beside the table")
         self.chart_button.setCheckable(True)
         self.chart_button.setChecked(True)
@@ -132,6 +138,9 @@ class TraceTables(QWidget):
                 self._charts[key] = CHART_WAITING
         del self._charts[HEALTH]
         self._places.clear()
+        self._pages.clear()
+        self.shape_button.setChecked(False)
+        self.shape_button.hide()
         self.difference.clear()
         self.tabs.offer(self.keys.index(DIFFERENCE), offered=False)
         self._show_chart()
@@ -141,7 +150,10 @@ class TraceTables(QWidget):
         self.views[key].show_table(table)
 
     def show_page(self, key: str, page: TracePage) -> None:
-        """Show a table and its chart."""
+        """Show a table and its chart; by shape where that is chosen and can be."""
+        self._pages[key] = page
+        if page.by_shape is not None and self.shape_button.isChecked():
+            page = page.by_shape
         self.show_table(key, page.table)
         self._places[key] = page.places
         if page.chart is None:
@@ -149,7 +161,30 @@ class TraceTables(QWidget):
         else:
             self._charts[key] = page.chart
         if key == self.front_key():
+            self._show_shape_button()
             self._show_chart()
+
+    def by_shape(self, key: str) -> bool:
+        """Whether a table's rows are told apart by shapes now."""
+        page = self._pages.get(key)
+        return page is not None and page.by_shape is not None and self.shape_button.isChecked()
+
+    def switch_shapes(self) -> bool:
+        """Show the operators, by shape instead of by name or the other way round; whether that can be."""
+        self.show_tab("operators")
+        if self.shape_button.isHidden():
+            return False
+        self.shape_button.click()
+        return True
+
+    def _on_shape(self) -> None:
+        for key, page in self._pages.items():
+            if page.by_shape is not None:
+                self.show_page(key, page)
+
+    def _show_shape_button(self) -> None:
+        page = self._pages.get(self.front_key())
+        self.shape_button.setVisible(page is not None and page.by_shape is not None)
 
     def place_of(self, table: str, key: str) -> tuple[int, int] | None:
         """From when to when a row leads, where its table knows that."""
@@ -221,6 +256,7 @@ class TraceTables(QWidget):
         self.stack.setCurrentIndex(index)
         self.filter.setPlaceholderText(f"Filter {self.tabs.title(index).lower()}")
         self.front().columns.set_filter(self.filter.text())
+        self._show_shape_button()
         self._show_chart()
 
 

@@ -192,7 +192,7 @@ def click_on_bars(view: TraceView) -> None:
     view.timeline.show_row(row_of(view, "void layer_norm_kernel<float>(int)", 2))
     assert bars.chosen_key == "void layer_norm_kernel<float>(int)\nnorm"
     view.tables.show_tab("operators")
-    assert bars.chosen_key.startswith("aten::layer_norm\n")
+    assert bars.chosen_key == "aten::layer_norm"
 
 
 def click_on_columns(view: TraceView) -> None:
@@ -231,6 +231,47 @@ def click_on_the_peak(view: TraceView) -> None:
     assert view.state.range[0] <= moment <= view.state.range[1]
     plot.hovered.emit(peak.x)
     assert view.tables.chart.source.text().endswith(f"{peak.y:.2f} MB")
+
+
+def test_operators_are_by_name_until_by_shape_is_chosen(
+    window: MainWindow, view: TraceView, file: Path, qtbot: QtBot
+) -> None:
+    tables = view.tables
+    assert tables.shape_button.isHidden()
+    tables.show_tab("operators")
+    assert not tables.shape_button.isHidden()
+    keys = tables.front().columns.table.keys
+    assert len(set(keys)) == len(keys) == len({key.split("\n")[0] for key in keys})
+    tables.shape_button.setFocus()
+    QTest.keyClick(tables.shape_button, Qt.Key.Key_Space)
+    by_shape = tables.front().columns.table.keys
+    assert all("\n" in key for key in by_shape)
+    assert {part.key for row in tables.chart.shown.chart.rows for part in row.parts} <= set(by_shape)  # type: ignore[union-attr]
+    tables.show_tab("kernels")
+    assert tables.shape_button.isHidden()
+    tables.show_tab("operators")
+    assert tables.by_shape("operators"), "remembered while the trace is open"
+    export = window.tracing._export
+    assert export is not None
+    export.export("csv", file.parent / "shapes.csv")
+    qtbot.waitUntil(lambda: not export._thread.is_alive(), timeout=10_000)  # type: ignore[union-attr]
+    assert "shapes" in (file.parent / "shapes.csv").read_text().splitlines()[0]
+    window.actions_by_id["trace_shapes"].trigger()
+    assert tables.front().columns.table.keys == keys
+    export.export("csv", file.parent / "names.csv")
+    qtbot.waitUntil(lambda: not export._thread.is_alive(), timeout=10_000)  # type: ignore[union-attr]
+    rows = (file.parent / "names.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(keys)
+
+
+def test_the_row_of_sums_is_about_what_a_filter_leaves(view: TraceView) -> None:
+    columns = view.tables.views["kernels"].columns
+    view.tables.filter.setText("flash_fwd")
+    assert columns.rowCount() == 1
+    assert columns.footer[0] == "1 of 5 rows"
+    assert columns.footer[2:4] == tuple(columns.index(0, place).data() for place in (2, 3))
+    view.tables.filter.clear()
+    assert columns.footer == columns.table.footer
 
 
 def test_tabs_fold_behind_a_button_and_a_chart_is_closed_and_saved(view: TraceView) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gptscope.app.viewmodels.tables import filtered_footer, filtered_rows
 from gptscope.app.viewmodels.timeline_model import Timeline
+from gptscope.app.viewmodels.trace_tables import TABLES
 from gptscope.app.viewmodels.trace_targets import target_of
 from gptscope.profiling.trace import open_trace
 
@@ -32,6 +34,28 @@ def timeline(tmp_path: Path) -> Timeline:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}))
     return Timeline(open_trace(path))
+
+
+def test_operators_are_counted_by_name_and_by_name_and_shapes(timeline: Timeline) -> None:
+    page = TABLES["operators"].make(timeline.linked)
+    assert page.by_shape is not None
+    for table, keys, total in (
+        (page.table, ["aten::mm", "aten::add"], "2 operators"),
+        (
+            page.by_shape.table,
+            [f"aten::mm\n{_SMALL}", f"aten::add\n{_LARGE}", f"aten::mm\n{_LARGE}"],
+            "2 operators, 3 rows by shape",
+        ),
+    ):
+        assert list(table.keys) == keys
+        assert table.footer[0] == total
+        titles = [column.title for column in table.columns]
+        assert table.footer[titles.index("Calls")] == "4"
+        assert table.footer[titles.index("Self ms")] == "0.0490"
+        left = filtered_footer(table, filtered_rows(table, "mm"))
+        assert left[0] == f"{len(keys) - 1} of {len(keys)} rows"
+        assert left[titles.index("Calls")] == "3"
+        assert left[titles.index("Self ms")] == "0.0290"
 
 
 def test_a_row_leads_to_the_longest_call_of_its_name_and_shapes(timeline: Timeline) -> None:
