@@ -1,5 +1,7 @@
 """Opens an exported trace in TensorBoard, when that is installed, and ends it with the window."""
 
+import shlex
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -21,6 +23,14 @@ def missing_packages() -> list[str]:
     return [package for module, package in needed.items() if find_spec(module) is None]
 
 
+def _install_command(missing: list[str]) -> str:
+    """What installs packages beside this gptscope, whichever way it was installed; it is no package of an index."""
+    if "pipx" in Path(sys.prefix).parts:
+        return f"pipx inject gptscope {' '.join(missing)}"
+    python = subprocess.list2cmdline([sys.executable]) if sys.platform == "win32" else shlex.quote(sys.executable)
+    return f"{python} -m pip install {' '.join(missing)}"
+
+
 class TensorBoard(QObject):
     """One server, started when it is first wanted."""
 
@@ -36,8 +46,8 @@ class TensorBoard(QObject):
         missing = missing_packages()
         if missing:
             self._tell(
-                f"TensorBoard cannot be started: {' and '.join(missing)} not installed. Install gptscope[tensorboard], "
-                "or use Export trace > For TensorBoard.",
+                f"TensorBoard cannot be started: {' and '.join(missing)} not installed. Install with "
+                f"`{_install_command(missing)}`, or use Export trace > For TensorBoard.",
                 "warning",
             )
             return None

@@ -77,4 +77,8 @@ def test_what_is_not_installed_is_named(told: Told, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
     board = TensorBoard(told, told)
     assert board.folder() is None
-    assert "tensorboard and torch-tb-profiler not installed. Install gptscope[tensorboard]" in told.sentences[-1][0]
+    assert "tensorboard and torch-tb-profiler not installed. Install with `" in told.sentences[-1][0]
+    assert " -m pip install tensorboard torch-tb-profiler`" in told.sentences[-1][0]
+    monkeypatch.setattr(sys, "prefix", "/home/me/.local/share/pipx/venvs/gptscope")
+    assert board.folder() is None
+    assert "`pipx inject gptscope tensorboard torch-tb-profiler`" in told.sentences[-1][0]

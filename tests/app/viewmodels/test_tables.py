@@ -126,6 +126,16 @@ def test_every_term_is_explained_in_one_or_two_sentences() -> None:
     assert help_for("no such key") == ""
 
 
+def test_the_terms_of_traces_are_explained() -> None:
+    from gptscope.profiling.trace.analysis.gaps import CAUSES, UNKNOWN
+
+    told = " ".join(
+        f"{entry.title} {entry.text}" for entry in help_texts().values() if "(trace)" in entry.title
+    ).lower()
+    for term in (*(cause for cause in CAUSES if cause != UNKNOWN), "exposed", "self time", "busy", "occupancy", "idle"):
+        assert term in told, term
+
+
 def test_every_card_has_its_help() -> None:
     from gptscope.app.viewmodels.cards import cards
 
