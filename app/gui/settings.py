@@ -62,6 +62,10 @@ class Settings:
         kept = [path, *(item for item in self.recent_traces if item != path)]
         self._store.setValue("recent_traces", kept[:MAX_RECENT])
 
+    def remove_recent_trace(self, path: str) -> None:
+        """Take a trace out of the list."""
+        self._store.setValue("recent_traces", [item for item in self.recent_traces if item != path])
+
     @property
     def baseline_run(self) -> str:
         """Id of the pinned run, empty when none is."""

@@ -1,5 +1,6 @@
 """Saves the opened trace, all of it or the selected range, in any format of the exporters, on a thread."""
 
+import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _TABLES: tuple[TableForm, ...] = ("csv", "npz")
 """Formats that hold one table: the one in front."""
+_UNUSUAL = re.compile(r"[^\w.+-]+")
+"""What a file's name had better not hold."""
 _EXPORTED = {"communication": "collectives", "memory": "operator-memory"}
 """Tab -> what the exporters call its table, where that is not the same."""
 
@@ -45,9 +48,8 @@ class TraceExport(QObject):
             return
         if self.busy():
             return
-        stem = opened.path.name.partition(".")[0] or "trace"
         if form.ending:
-            start = str(Path.home() / f"{stem}{form.ending}")
+            start = str(Path.home() / f"{self._stem(name, opened.path)}{form.ending}")
             chosen, _ = QFileDialog.getSaveFileName(
                 self._window, f"Save the trace: {form.summary}", start, f"*{form.ending}"
             )
@@ -55,6 +57,17 @@ class TraceExport(QObject):
             chosen = QFileDialog.getExistingDirectory(self._window, f"Folder for {form.summary}", str(Path.home()))
         if chosen:
             self.export(name, Path(chosen))
+
+    def _stem(self, name: str, path: Path) -> str:
+        """What a file is called without its ending: as the trace or run, and for one table as that too."""
+        tables = self._view.tables
+        called = _UNUSUAL.sub("-", self._view.name or path.name.partition(".")[0]).strip("-.") or "trace"
+        if name not in _TABLES:
+            return called
+        front = tables.front_key()
+        if front == DIFFERENCE:
+            return f"{called}-{front}-{tables.difference.levels.value()}"
+        return f"{called}-{front}-by-shape" if tables.by_shape(front) else f"{called}-{front}"
 
     def busy(self) -> bool:
         """Whether another export is being written, which is then told."""

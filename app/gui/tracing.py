@@ -67,10 +67,25 @@ class Tracing(QObject):
         window.actions_by_id["view_trace"].setEnabled(True)
         window.show_view(window.TRACE)
         view.open(path, name)
-        if not name:
-            window.settings.add_recent_trace(str(path.absolute()))
-            self._fill_recent()
-            window.first.refresh_recent()
+
+    def open_recent(self, text: str) -> None:
+        """Open a trace of the list; one that is gone leaves it."""
+        if Path(text).exists():
+            self.open(Path(text))
+            return
+        self._window.settings.remove_recent_trace(text)
+        self._show_recent()
+        self._window.tell(f"{text} is gone: it was moved or deleted, so it left the recent traces.", "warning")
+
+    def _remember(self) -> None:
+        """Put a trace into the list, now that it turned out to be one; kept runs have lists of their own."""
+        if self.view is not None and self.view.trace is not None and not self.view.name:
+            self._window.settings.add_recent_trace(str(self.view.trace.path.absolute()))
+            self._show_recent()
+
+    def _show_recent(self) -> None:
+        self._fill_recent()
+        self._window.first.refresh_recent()
 
     def open_shown_run(self) -> None:
         """The timeline of the run chosen in History or shown, else the opened one, else that of the newest kept run."""
@@ -117,6 +132,7 @@ class Tracing(QObject):
             self._export = TraceExport(window, self.view)
             self.view.export_wanted.connect(self._open_export_menu)
             self.view.shown.connect(self.show_actions)
+            self.view.shown.connect(self._remember)
             window.stack.addWidget(self.view)
         return self.view
 
@@ -147,7 +163,7 @@ class Tracing(QObject):
 
     def attach(self, menu: QMenu) -> None:
         """Put the list of recent traces into a menu, and follow the first screen."""
-        self._window.first.trace_wanted.connect(lambda path: self.open(Path(path)))
+        self._window.first.trace_wanted.connect(self.open_recent)
         self._recent_menu = menu.addMenu("Recent traces")
         self._fill_recent()
 
@@ -156,7 +172,7 @@ class Tracing(QObject):
             return
         self._recent_menu.clear()
         for text in self._window.settings.recent_traces:
-            action = self._recent_menu.addAction(Path(text).name, partial(self.open, Path(text)))
+            action = self._recent_menu.addAction(Path(text).name, partial(self.open_recent, text))
             action.setToolTip(text)
             action.setStatusTip(text)
         self._recent_menu.setEnabled(bool(self._recent_menu.actions()))

@@ -91,7 +91,9 @@ def filtered_footer(table: Table, rows: Order) -> tuple[str, ...]:
         return table.footer
     sums = [
         column.total(float(np.nansum(column.values[rows])))
-        if column.total is not None and isinstance(column.values, np.ndarray)
+        if column.total is not None
+        and isinstance(column.values, np.ndarray)
+        and not np.isnan(column.values[rows]).all()
         else ""
         for column in table.columns
     ]

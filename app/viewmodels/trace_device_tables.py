@@ -94,15 +94,16 @@ def launches(linked: Linked) -> TracePage:
     rows = launch_calls(linked)
     columns = [
         text("Call", [row.name for row in rows], width=190, stretch=True),
-        counts("Launches", [row.launches for row in rows], width=88),
-        counts("Pieces of work", [row.launched for row in rows], width=130),
+        counts("Launches", [row.launches for row in rows], width=88, adds=True),
+        counts("Pieces of work", [row.launched for row in rows], width=130, adds=True),
         numbers("Median delay µs", [row.median_delay_ns for row in rows], scale=NS_PER_US, width=137, strong=True,
                 tip="From the launch's beginning to that of its first work"),
         numbers("p95 delay µs", [row.p95_delay_ns for row in rows], scale=NS_PER_US, width=116),
         numbers("Longest µs", [row.longest_delay_ns for row in rows], scale=NS_PER_US, width=102),
         percents("Empty queue", [row.empty_queue_share for row in rows], width=109,
                  tip="Share that began within 15 µs: the device was waiting for it"),
-        numbers("In calls ms", [row.call_ns for row in rows], scale=NS_PER_MS, width=109, tip="Time of the host"),
+        numbers("In calls ms", [row.call_ns for row in rows], scale=NS_PER_MS, width=109, tip="Time of the host",
+                adds=True),
         numbers("Median call µs", [row.median_call_ns for row in rows], scale=NS_PER_US, width=130),
     ]  # fmt: skip
     every = launch_sums(linked)
@@ -130,7 +131,7 @@ def graphs(linked: Linked) -> TracePage:
     rows = graph_sums(linked)
     columns = [
         text("Launched by", [row.name for row in rows], width=240, stretch=True),
-        counts("Launches", [row.launches for row in rows], width=88),
+        counts("Launches", [row.launches for row in rows], width=88, adds=True),
         counts("Kernels", [row.kernels for row in rows], width=81),
         numbers("Per launch", [row.kernels / row.launches for row in rows], width=102),
         counts("Most at once", [row.most_kernels for row in rows], width=116),
@@ -150,9 +151,9 @@ def copies(linked: Linked) -> TracePage:
     rows = copy_sums(linked)
     columns = [
         text("Copy", [row.name for row in rows], width=260, stretch=True),
-        counts("Calls", [row.calls for row in rows], width=67),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88),
-        numbers("MB", [row.bytes for row in rows], scale=1e6, tip="As the device counted"),
+        counts("Calls", [row.calls for row in rows], width=67, adds=True),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88, adds=True),
+        numbers("MB", [row.bytes for row in rows], scale=1e6, tip="As the device counted", adds=True),
         numbers("GB/s", [row.bytes_per_s for row in rows], scale=1e9),
         text("Host memory", ["not pinned" if row.pageable else "pinned or none" for row in rows], width=110),
     ]
@@ -176,9 +177,16 @@ def communication(linked: Linked) -> TracePage:
     exposed = [row.exposed_ns / row.total_ns if row.total_ns else None for row in rows]
     columns = [
         text("Collective", [row.name for row in rows], width=260, stretch=True),
-        counts("Calls", [row.calls for row in rows], width=67),
-        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88),
-        numbers("Exposed ms", [row.exposed_ns for row in rows], scale=NS_PER_MS, width=102, tip="Nothing else ran"),
+        counts("Calls", [row.calls for row in rows], width=67, adds=True),
+        numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88, adds=True),
+        numbers(
+            "Exposed ms",
+            [row.exposed_ns for row in rows],
+            scale=NS_PER_MS,
+            width=102,
+            tip="Nothing else ran",
+            adds=True,
+        ),
         percents("Exposed", exposed, width=81),
         numbers("Mean µs", [row.mean_ns for row in rows], scale=NS_PER_US, width=81),
         numbers("Longest µs", [row.longest_ns for row in rows], scale=NS_PER_US, width=102),

@@ -49,7 +49,8 @@ class TraceView(QWidget):
         self.loader = TraceLoader()
         self.trace: OpenedTrace | None = None
         self._found: Found | None = None
-        self._name = ""
+        self.name = ""
+        self._name_wanted = ""
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -138,7 +139,7 @@ class TraceView(QWidget):
 
     def open(self, path: Path, name: str = "") -> None:
         """Open a file; what is shown stays until it is ready. `name`: what to call it instead of the file's name."""
-        self._name = name
+        self._name_wanted = name
         for widget in self._page.findChildren(QWidget):
             widget.ensurePolished()  # now, so that nothing but drawing is left to do when the trace is there
         self.header.show_progress(f"Reading {path.name}", 0.0)
@@ -158,7 +159,7 @@ class TraceView(QWidget):
         self.loader.close()
 
     def _on_opened(self, opened: OpenedTrace) -> None:
-        self.trace = opened
+        self.trace, self.name = opened, self._name_wanted
         self._found = None
         self.header.search.clear()
         self.tables.show_waiting()
@@ -219,7 +220,7 @@ class TraceView(QWidget):
             self.header.show_health("", "")
             return
         trace, timeline = opened.timeline.trace, opened.timeline
-        set_text(self.header.name, self._name or opened.path.name)
+        set_text(self.header.name, self.name or opened.path.name)
         text, tone = banner(trace, opened.health)
         self.header.show_health(text, tone)
         steps = len(timeline.steps)

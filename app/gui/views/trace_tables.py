@@ -131,7 +131,9 @@ class TraceTables(QWidget):
         return self.keys[self.stack.currentIndex()]
 
     def show_waiting(self) -> None:
-        """Nothing is computed yet."""
+        """Nothing is computed yet: another trace begins on the first tab, with all rows."""
+        self.filter.clear()
+        self.show_tab(self.keys[0])
         for key, view in self.views.items():
             if key != DIFFERENCE:
                 view.show_table(_WAITING)

@@ -274,6 +274,64 @@ def test_the_row_of_sums_is_about_what_a_filter_leaves(view: TraceView) -> None:
     assert columns.footer == columns.table.footer
 
 
+def test_another_trace_begins_on_the_first_tab_with_all_rows(
+    window: MainWindow, view: TraceView, file: Path, qtbot: QtBot
+) -> None:
+    with qtbot.waitSignal(view.loader.finished, timeout=30_000):
+        view.compare(write_trace(file.parent / "after.json", slower=1.5))
+    assert view.tables.front_key() == "difference"
+    view.tables.filter.setText("nothing is called so")
+    opened(window, file.parent / "after.json", qtbot)
+    assert view.tables.front_key() == "kernels"
+    assert view.tables.filter.text() == ""
+    assert view.tables.front().columns.rowCount() == 5
+
+
+def test_a_saved_table_is_called_as_its_trace_or_run_and_itself(
+    window: MainWindow, view: TraceView, file: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposed: list[str] = []
+
+    def ask(_parent: object, _title: str, start: str, _kinds: str) -> tuple[str, str]:
+        proposed.append(Path(start).name)
+        return "", ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", ask)
+    window.actions_by_id["trace_to_csv"].trigger()
+    view.tables.show_tab("operators")
+    window.actions_by_id["trace_to_csv"].trigger()
+    view.tables.shape_button.click()
+    window.actions_by_id["trace_to_npz"].trigger()
+    window.actions_by_id["trace_to_chrome"].trigger()
+    assert proposed == ["run-kernels.csv", "run-operators.csv", "run-operators-by-shape.npz", "run.json.gz"]
+    kept = file.rename(file.parent / "0123456789abcdef0123456789abcdef.json.gz")
+    with qtbot.waitSignal(view.loader.finished, timeout=30_000):
+        window.tracing.open(kept, "BF16, fused/2")
+    window.actions_by_id["trace_to_csv"].trigger()
+    assert proposed[-1] == "BF16-fused-2-kernels.csv"
+
+
+def test_only_traces_that_were_opened_are_recent_and_what_is_gone_is_not(
+    window: MainWindow, view: TraceView, file: Path, qtbot: QtBot
+) -> None:
+    assert window.settings.recent_traces == [str(file)]
+    refused = file.parent / "refused.json"
+    refused.write_text("{}")
+    for path in (refused, file.parent / "missing.json"):
+        with qtbot.waitSignal(view.loader.failed, timeout=30_000):
+            window.tracing.open(path)
+    assert window.settings.recent_traces == [str(file)]
+    file.unlink()
+    menu = window.tracing._recent_menu
+    assert menu is not None
+    (entry,) = menu.actions()
+    entry.trigger()
+    assert "is gone" in window.status_text.text()
+    assert window.settings.recent_traces == []
+    assert not menu.isEnabled()
+    assert view.trace is not None, "what was shown stays"
+
+
 def test_tabs_fold_behind_a_button_and_a_chart_is_closed_and_saved(view: TraceView) -> None:
     tabs = view.tables.tabs
     tabs.resize(500, tabs.height())
