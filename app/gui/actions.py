@@ -63,10 +63,10 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec(id="undo_delete", title="Undo delete", menu="Edit", shortcut="Ctrl+Z"),
     ActionSpec(id="view_live", title="Live", menu="View", shortcut="Ctrl+1", group="view"),
     ActionSpec(id="view_profile", title="Profile", menu="View", shortcut="Ctrl+2", group="view"),
-    ActionSpec(id="view_history", title="History", menu="View", shortcut="Ctrl+3", group="view"),
-    ActionSpec(id="view_compare", title="Compare", menu="View", shortcut="Ctrl+4", group="view"),
-    ActionSpec(id="view_quality", title="Quality", menu="View", shortcut="Ctrl+5", group="view"),
-    ActionSpec(id="view_trace", title="Trace", menu="View", shortcut="Ctrl+6", group="view"),
+    ActionSpec(id="view_compare", title="Compare", menu="View", shortcut="Ctrl+3", group="view"),
+    ActionSpec(id="view_quality", title="Quality", menu="View", shortcut="Ctrl+4", group="view"),
+    ActionSpec(id="view_trace", title="Trace", menu="View", shortcut="Ctrl+5", group="view"),
+    ActionSpec(id="view_history", title="History", menu="View", shortcut="Ctrl+6", group="view"),
     ActionSpec(id="toggle_setup", title="Setup", menu="View", shortcut="Ctrl+B", checkable=True, separator_before=True),
     ActionSpec(
         id="theme_system", title="Follow the system", menu="View", submenu="Theme", group="theme", separator_before=True

@@ -220,6 +220,14 @@ def test_arrow_keys_move_inside_a_group_and_between_tabs(active: MainWindow, ses
     assert active.current_view() is active.profile
 
 
+def test_the_views_keys_follow_the_order_of_their_tabs() -> None:
+    from gptscope.app.gui.actions import ACTIONS
+    from gptscope.app.gui.window import VIEWS
+
+    listed = [(spec.id, spec.shortcut) for spec in ACTIONS if spec.group == "view"]
+    assert listed == [(f"view_{name.lower()}", f"Ctrl+{number}") for number, name in enumerate(VIEWS, 1)]
+
+
 def test_every_command_of_the_menus_is_in_reach_of_the_palette(active: MainWindow) -> None:
     from gptscope.app.gui.actions import ACTIONS
     from gptscope.app.gui.palette import CommandPalette
