@@ -145,7 +145,7 @@ def _operators(linked: Linked, *, by_shape: bool) -> TracePage:
     keys = [f"{row.name}\n{row.shapes}" if by_shape else row.name for row in rows]
     on_device = linked.has_device
     columns = [
-        text("Operator", [row.short for row in rows], width=180, stretch=True),
+        text("Operator", [row.short for row in rows], width=190 if by_shape else 240, stretch=True),
         categories([row.category for row in rows]),
         counts("Calls", [row.calls for row in rows], width=67, adds=True),
         numbers(

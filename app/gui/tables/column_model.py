@@ -57,6 +57,14 @@ class ColumnModel(QAbstractTableModel):
         """Column and whether descending."""
         return self._sort
 
+    def is_strong(self, column: int) -> bool:
+        """Whether a column is drawn in semibold: where a number is, the one that the rows are sorted by."""
+        columns, by = self._table.columns, self._sort[0]
+        follows = any(one.strong and one.numeric for one in columns)
+        if follows and self._table.sortable and columns[by].numeric:
+            return column == by
+        return columns[column].strong
+
     def set_filter(self, words: str) -> None:
         """Keep only rows that hold every word."""
         if words != self._words:
@@ -119,7 +127,7 @@ class ColumnModel(QAbstractTableModel):
         if role == FRACTION_ROLE and column.look == "bar":
             return float(column.values[row])
         if role == TONE_ROLE:
-            return column.tone(row) if column.tone is not None else ("strong" if column.strong else "")
+            return column.tone(row) if column.tone is not None else ("strong" if self.is_strong(index.column()) else "")
         return None
 
     @guarded_as(NOTHING)

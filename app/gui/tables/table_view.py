@@ -47,10 +47,11 @@ class CellDelegate(QStyledItemDelegate):
         painter.setPen(theme.pen("grid"))
         painter.drawLine(box.left(), box.bottom(), box.right(), box.bottom())
         inner = box.adjusted(_PADDING, 0, -_PADDING, 0)
-        category = index.data(CATEGORY_ROLE)
+        category, elide = index.data(CATEGORY_ROLE), Qt.TextElideMode.ElideRight
         if isinstance(category, str):
             painter.fillRect(QRectF(inner.left(), box.center().y() - 3, 8, 8), theme.category(category))
             inner.setLeft(inner.left() + 16)
+            elide = Qt.TextElideMode.ElideMiddle  # names of operators and kernels often differ at their ends only
         fraction = index.data(FRACTION_ROLE)
         if isinstance(fraction, float):
             track = QRectF(inner.left(), box.center().y() - 3, max(inner.width() - 56, 10), 8)
@@ -64,7 +65,7 @@ class CellDelegate(QStyledItemDelegate):
         token = {"good": "good", "bad": "bad", "strong": "t1"}.get(str(tone), "t1" if index.column() == 0 else "t2")
         painter.setPen(theme.color(token))
         text = str(index.data(Qt.ItemDataRole.DisplayRole) or "")
-        text = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, max(inner.width(), 4))
+        text = QFontMetrics(painter.font()).elidedText(text, elide, max(inner.width(), 4))
         alignment = index.data(Qt.ItemDataRole.TextAlignmentRole)
         painter.drawText(inner, alignment if isinstance(alignment, int) else 0, text)
 

@@ -24,6 +24,7 @@ class TotalBar(Painted):
         header.sectionMoved.connect(self.update)
         table.horizontalScrollBar().valueChanged.connect(self.update)
         table.columns.modelReset.connect(self._on_reset)
+        table.columns.layoutChanged.connect(self.update)
 
     @guarded_as(QSize())
     def sizeHint(self) -> QSize:
@@ -44,7 +45,7 @@ class TotalBar(Painted):
         for index, (column, text) in enumerate(zip(table.columns, self._table.columns.footer, strict=False)):
             if not text:
                 continue
-            bold = index == 0 or column.strong
+            bold = index == 0 or self._table.columns.is_strong(index)
             painter.setFont(theme.font(12, bold=bold))
             painter.setPen(theme.color("t1" if bold else "t2"))
             left, width = header.sectionViewportPosition(index), header.sectionSize(index)

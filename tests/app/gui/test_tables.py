@@ -9,11 +9,13 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 from tests_app_streams import PEAKS, profile
 
-from gptscope.app.gui.tables.column_model import ColumnModel
+from gptscope.app.gui.tables.column_model import TONE_ROLE, ColumnModel
 from gptscope.app.gui.tables.table_view import TableView
 from gptscope.app.gui.tables.total_bar import TotalBar
 from gptscope.app.gui.theme import Theme
 from gptscope.app.gui.widgets.event_list import EventList
+from gptscope.app.viewmodels.columns import numbers, text
+from gptscope.app.viewmodels.columns import table as made_table
 from gptscope.app.viewmodels.experiment_view import Event
 from gptscope.app.viewmodels.kernel_table import kernel_table
 from gptscope.app.viewmodels.tables import Column, Table
@@ -94,6 +96,21 @@ def test_a_click_on_a_header_sorts_numbers_largest_first_and_again_turns_round(v
     assert float(view.columns.index(0, 1).data()) == min(values)
     view.sort_by(0)
     assert view.columns.index(0, 0).data() == "kernel 0", "texts begin with a"
+
+
+def test_the_number_that_is_sorted_by_is_bold(view: TableView) -> None:
+    ms = np.array([3.0, 1.0])
+    columns = [text("Kernel", ["a", "b"]), numbers("ms", ms, strong=True), numbers("calls", ms[::-1])]
+    view.show_table(made_table(columns, ["a", "b"], sort=1, empty=""))
+
+    def bold() -> list[bool]:
+        return [view.columns.index(0, place).data(TONE_ROLE) == "strong" for place in range(3)]
+
+    assert bold() == [False, True, False]
+    view.sort_by(2)
+    assert bold() == [False, False, True]
+    view.sort_by(0)
+    assert bold() == [False, True, False]
 
 
 def test_the_chosen_row_stays_chosen_when_sorted_and_replaced(view: TableView) -> None:
