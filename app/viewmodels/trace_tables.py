@@ -145,7 +145,7 @@ def _operators(linked: Linked, *, by_shape: bool) -> TracePage:
     keys = [f"{row.name}\n{row.shapes}" if by_shape else row.name for row in rows]
     on_device = linked.has_device
     columns = [
-        text("Operator", [row.short for row in rows], width=190 if by_shape else 240, stretch=True),
+        text("Operator", [row.short for row in rows], width=180 if by_shape else 240, stretch=True),
         categories([row.category for row in rows]),
         counts("Calls", [row.calls for row in rows], width=67, adds=True),
         numbers(
@@ -180,7 +180,7 @@ def _operators(linked: Linked, *, by_shape: bool) -> TracePage:
         columns.append(_module([row.module for row in rows]))
     all_rows = many(len(rows), "operator")
     if by_shape:
-        all_rows = f"{many(len({row.name for row in rows}), 'operator')}, {many(len(rows), 'row')} by shape"
+        all_rows = f"{many(len(rows), 'row')}, {many(len({row.name for row in rows}), 'operator')}"
     footer = {0: all_rows} | {
         place: column.total(float(np.nansum(column.values)))
         for place, column in enumerate(columns)

@@ -44,7 +44,7 @@ def test_operators_are_counted_by_name_and_by_name_and_shapes(timeline: Timeline
         (
             page.by_shape.table,
             [f"aten::mm\n{_SMALL}", f"aten::add\n{_LARGE}", f"aten::mm\n{_LARGE}"],
-            "2 operators, 3 rows by shape",
+            "3 rows, 2 operators",
         ),
     ):
         assert list(table.keys) == keys
