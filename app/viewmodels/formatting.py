@@ -109,7 +109,7 @@ def quantity(value: float | None, family: Family, reason: str = "") -> str:
     """A value in base units with the unit that suits it: 0.0082 s is `8.20 ms`."""
     if value is None or not math.isfinite(value):
         return unknown(reason)
-    factor, symbol = _unit_for(value, family)
+    factor, symbol = unit_for(value, family)
     shown = count(round(value)) if symbol == "B" else number(value / factor)
     return f"{shown} {symbol}".rstrip()
 
@@ -137,7 +137,7 @@ class Column:
 def column(values: Sequence[float | None], family: Family, reason: str = "") -> Column:
     """Values in base units as a column: the unit is the one that suits the largest value, the texts go without it."""
     known = [value for value in values if value is not None and math.isfinite(value)]
-    factor, symbol = _unit_for(max(known, key=abs, default=0.0), family)
+    factor, symbol = unit_for(max(known, key=abs, default=0.0), family)
     texts = (number(None if value is None else value / factor, reason) for value in values)
     return Column(unit=symbol, texts=tuple(texts))
 
@@ -244,7 +244,7 @@ def to_ascii(text: str) -> str:
     return text.encode("ascii", "replace").decode()
 
 
-def _unit_for(value: float, family: Family) -> tuple[float, str]:
+def unit_for(value: float, family: Family) -> tuple[float, str]:
     """The largest unit in which the value, rounded to three digits, is at least 1; else the smallest one."""
     units = _UNITS[family]
     fitting = [unit for unit in units if abs(_rounded(value / unit[0])) >= 1]

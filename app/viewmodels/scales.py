@@ -1,9 +1,12 @@
 """Round ticks for linear, time and logarithmic axes."""
 
 import math
+from dataclasses import replace
 
+from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis
 
+_BYTE_NAMES = {"B": "bytes", "kB": "kilobytes", "MB": "megabytes", "GB": "gigabytes", "TB": "terabytes"}
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _TIME_STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 
@@ -46,6 +49,15 @@ def linear_axis(
     if unit and texts:
         texts[-1] += f" {unit}"
     return Axis(low=low, high=top, ticks=tuple(zip(values, texts, strict=True)), title=title, named=named)
+
+
+def memory_axis(high_mb: float) -> Axis:
+    """From 0 to `high_mb` megabytes, its ticks written in the unit that suits the size."""
+    factor, unit = fmt.unit_for(high_mb * 1e6, "bytes")
+    per_unit = factor / 1e6
+    axis = linear_axis(0, high_mb / per_unit, unit=unit, title=_BYTE_NAMES[unit])
+    ticks = tuple((value * per_unit, text) for value, text in axis.ticks)
+    return replace(axis, high=axis.high * per_unit, ticks=ticks)
 
 
 def time_axis(low_s: float, high_s: float, *, wanted: int = 8) -> Axis:

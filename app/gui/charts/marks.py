@@ -127,8 +127,10 @@ def _level_label_box(painter: QPainter, level: Level, frame: Frame, taken: list[
     right, left = frame.area.right() - width, frame.area.left() + 4
     spots = [(right, y - height - 3), (right, y + 3), (left, y - height - 3), (left, y + 3)]
     boxes = [QRectF(x, top, width, height) for x, top in spots]
-    free = [box for box in boxes if box.top() >= 0 and not any(box.intersects(other) for other in taken)]
-    return free[0] if free else boxes[0]
+    # Below the area are the names of the axis.
+    inside = [box for box in boxes if box.top() >= 0 and box.bottom() <= frame.area.bottom()]
+    free = [box for box in inside if not any(box.intersects(other) for other in taken)]
+    return (free or inside or boxes)[0]
 
 
 def _paint_level_label(painter: QPainter, theme: Theme, level: Level, frame: Frame, taken: list[QRectF]) -> None:

@@ -76,7 +76,13 @@ class ProfileView(QWidget):
             "Roofline", theme, icons, help_key="roofline", source="GFLOP/s over FLOP per byte", export=export
         )
         self.memory = ChartPanel(
-            "Memory", theme, icons, help_key="memory", source="worker process", read_out=memory.read_out, export=export
+            "Memory",
+            theme,
+            icons,
+            help_key="memory",
+            source="worker, loading to end",
+            read_out=memory.read_out,
+            export=export,
         )
         self.inspector = Inspector(theme)
         self.roofline.canvas.clicked.connect(self.choose)

@@ -4,7 +4,7 @@ from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Level, Line
 from gptscope.app.viewmodels.experiment_view import Sensors
 from gptscope.app.viewmodels.run_view import RunView
-from gptscope.app.viewmodels.scales import linear_axis, time_axis
+from gptscope.app.viewmodels.scales import memory_axis, time_axis
 
 WAITING = "Memory over time appears here once a run has been sampled."
 
@@ -18,18 +18,23 @@ def build(run: RunView | None, sensors: Sensors, zero_ns: int | None) -> ChartDa
     levels = []
     if run.loaded is not None:
         weights = run.loaded.model.weight_bytes / 1e6
-        levels.append(Level(y=weights, label=f"weights {fmt.number(weights)} MB", role="context"))
+        levels.append(Level(y=weights, label=f"weights {_size(weights)}", role="context"))
     last = float(y[-1])
     return ChartData(
         x_axis=time_axis(max(0.0, float(x[0])), float(x[-1]) * 1.12),
-        y_axis=linear_axis(0, 1.15 * float(y.max()), unit="MB", title="megabytes"),
-        lines=(Line(name="resident memory", x=x, y=y, end_label=f"{fmt.number(last)} MB"),),
+        y_axis=memory_axis(1.15 * float(y.max())),
+        lines=(Line(name="resident memory", x=x, y=y, end_label=_size(last)),),
         levels=tuple(levels),
-        summary=f"Memory of the worker: {fmt.number(last)} MB at the end, at most {fmt.number(float(y.max()))} MB.",
+        summary=f"Memory of the worker, loading and profiling included: {_size(last)} at the end, at most "
+        f"{_size(float(y.max()))}. Peak memory is of the measured steps alone.",
     )
+
+
+def _size(megabytes: float) -> str:
+    return fmt.quantity(megabytes * 1e6, "bytes")
 
 
 def read_out(chart: ChartData, x: float) -> str:
     """`10.4 s   523 MB`."""
     sample = chart.lines[0].at(x) if chart.lines else None
-    return f"{fmt.number(sample[0])} s   {fmt.number(sample[1])} MB" if sample is not None else ""
+    return f"{fmt.number(sample[0])} s   {_size(sample[1])}" if sample is not None else ""

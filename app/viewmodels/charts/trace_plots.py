@@ -9,7 +9,7 @@ import numpy as np
 from gptscope.app.viewmodels import formatting as fmt
 from gptscope.app.viewmodels.chart_data import Axis, ChartData, Floats, Line, Point, floats
 from gptscope.app.viewmodels.charts.bars import no_plot
-from gptscope.app.viewmodels.scales import linear_axis, log_axis
+from gptscope.app.viewmodels.scales import linear_axis, log_axis, memory_axis
 from gptscope.profiling.machine.published import PublishedPeaks, published_peaks
 from gptscope.profiling.trace.analysis import DeviceUse, KernelSums, Linked, roofline_points
 from gptscope.profiling.trace.analysis.memory import allocators
@@ -150,7 +150,7 @@ def memory_lines(linked: Linked) -> ChartData:
     top = float(lines[0].y.max())
     return ChartData(
         x_axis=linear_axis(0, (end - start) / _NS_PER_MS, title="ms from the beginning", exact=True, named=True),
-        y_axis=linear_axis(0, 1.15 * top, unit="MB", title="megabytes"),
+        y_axis=memory_axis(1.15 * top),
         lines=tuple(lines),
         points=tuple(dots),
         summary="; ".join(line.end_label for line in lines),

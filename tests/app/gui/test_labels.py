@@ -56,6 +56,18 @@ def test_no_label_covers_another(last: float, baseline: float, look: Theme, monk
             assert not box.intersects(other), (box, other)
 
 
+def test_the_label_of_a_low_level_keeps_off_the_names_of_the_axis(look: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = ChartData(
+        x_axis=Axis(low=0, high=20),
+        y_axis=Axis(low=0, high=5000),
+        lines=(Line(name="memory", x=floats([0, 18.9]), y=floats([4000, 300]), end_label="300 MB"),),
+        levels=(Level(y=18.9, label="weights 18.9 MB", role="context"),),
+    )
+    end, weights = drawn(chart, look, monkeypatch)
+    assert weights.bottom() <= 138, "the area ends there"
+    assert not weights.intersects(end)
+
+
 def test_a_label_without_room_is_left_out(look: Theme) -> None:
     region = Region(start=0, end=1, kind="hatched", label="profiled,\nnot counted")
     frame = Frame(area=QRectF(0, 8, 200, 60), x_axis=Axis(low=0, high=1), y_axis=Axis(low=0, high=1))

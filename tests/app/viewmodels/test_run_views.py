@@ -161,6 +161,7 @@ def test_memory_over_time_ends_with_its_newest_value(fused: ExperimentView) -> N
     chart = memory.build(fused.current, fused.sensors, fused.zero_ns)
     assert chart.lines[0].end_label == "523 MB"
     assert chart.levels[0].label == "weights 269 MB"
+    assert "Peak memory is of the measured steps alone." in chart.summary
 
 
 def test_device_tiles_say_na_with_the_reason_and_warn_of_other_programs(fused: ExperimentView) -> None:

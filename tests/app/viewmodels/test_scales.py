@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptscope.app.viewmodels.scales import clock, linear_axis, log_axis, nice_step, time_axis
+from gptscope.app.viewmodels.scales import clock, linear_axis, log_axis, memory_axis, nice_step, time_axis
 
 
 @given(st.floats(1e-6, 1e9), st.integers(2, 10))
@@ -53,3 +53,14 @@ def test_log_ticks_are_whole_decades_written_out() -> None:
     assert [text for _, text in axis.ticks] == ["0.01", "0.1", "1", "10", "100"]
     assert math.isnan(axis.position(0)), "a log axis cannot show zero"
     assert axis.value(axis.position(3.3)) == pytest.approx(3.3)
+
+
+@pytest.mark.parametrize(
+    ("high_mb", "last", "title"), [(3e-5, "30 B", "bytes"), (380, "400 MB", "megabytes"), (4300, "5 GB", "gigabytes")]
+)
+def test_an_axis_of_memory_is_in_the_unit_of_its_size(high_mb: float, last: str, title: str) -> None:
+    axis = memory_axis(high_mb)
+    assert axis.ticks[-1][1] == last
+    assert axis.title == title
+    assert high_mb <= axis.high <= 2 * high_mb, "the values stay in megabytes"
+    assert axis.ticks[-1][0] == pytest.approx(axis.high)
