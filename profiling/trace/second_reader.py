@@ -35,7 +35,6 @@ _PIPE_BYTES = 1 << 20
 _POLL_S = 0.05
 _PATIENCE_S = 10.0
 
-
 FileId = tuple[int, int]
 """Device and number of an open file: another one after it was replaced."""
 

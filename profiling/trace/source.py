@@ -76,9 +76,12 @@ class TraceText:
         """The text of a plain file again from a place on, in blocks; `blocks` has begun before and ends with this."""
         assert self.file is not None
         assert not self.packed
-        self.file.seek(offset)
-        self._inflated = offset
-        return self._plain(self.file)
+        try:
+            self.file.seek(offset)
+            self._inflated = offset
+            yield from self._plain(self.file)
+        except OSError as error:
+            raise self._unreadable(error) from error
 
     def blocks(self, cut: int | None = None) -> Iterator[bytes]:
         """Yield the uncompressed text in blocks of about half a megabyte, without a byte order mark.
@@ -111,7 +114,10 @@ class TraceText:
                 yield block
                 first = False
         except OSError as error:
-            raise TraceError(f"{self.path} cannot be read: {error.strerror or error}.") from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> TraceError:
+        return TraceError(f"{self.path} cannot be read: {error.strerror or error}.")
 
     def _unpacked(self, file: BinaryIO, magic: bytes, cut: int | None) -> Iterator[bytes]:
         if magic == _ZIP_MAGIC:

@@ -130,7 +130,7 @@ def test_a_run_is_reopened_from_history_after_a_restart(open_window: Open) -> No
     speed = window.get("live.cards[0].value.text()")
     window.close()
     again = open_window(TINY)
-    again.keys("ctrl+3")
+    again.keys("ctrl+6")
     again.wait("history.table.columns.rowCount() == 1", "the kept run")
     again.click("Runs")
     again.keys("Home", "Return")
@@ -146,7 +146,7 @@ def test_two_runs_from_history_are_compared_and_then_measured_together(open_wind
     window.click("Precision: BF16")
     small_run(window)
     finish(window)
-    window.keys("ctrl+3")
+    window.keys("ctrl+6")
     window.wait("history.table.columns.rowCount() == 2", "both kept runs")
     window.wait("all(e.outcome == 'done' for e in history._entries.values())", "their ends")
     window.click("Runs")
@@ -160,12 +160,12 @@ def test_two_runs_from_history_are_compared_and_then_measured_together(open_wind
     window.click("A: show in Profile")
     window.wait("window.current_view() is profile", "the Profile view")
     assert window.get("c.experiment.current.started.variant.precision") == "bf16"
-    window.keys("ctrl+4")
+    window.keys("ctrl+3")
     window.wait("window.current_view() is window.compare", "Compare again")
     before = window.get("c.experiment.experiment_id")
     window.click("Measure together")
     window.wait(f"c.experiment.experiment_id != {before!r} and not c.running", "the measurement of both")
-    window.keys("ctrl+4")
+    window.keys("ctrl+3")
     window.wait("window.current_view() is window.compare", "the verdict")
     assert window.get("len(window.comparing.run_ids)") == 2
     assert not window.get("window.comparing.from_history")
@@ -251,7 +251,7 @@ def test_int8_with_a_changed_setting_is_compared_and_the_quality_view_shows_figu
     small_run(window)
     window.wait("not c.running", "the run's end")
     assert window.get("c.experiment.finished.outcome") == "done"
-    window.keys("ctrl+5")
+    window.keys("ctrl+4")
     window.wait("window.current_view() is window.quality", "the Quality view")
     values = window.get("[card.value.text() for card in window.quality.cards]")
     assert len(values) == 5
