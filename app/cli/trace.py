@@ -68,7 +68,7 @@ examples:
         export.add_argument("--table", metavar="T", help="for csv and npz: kernels (default), operators, modules,"
                             " steps, devices, gaps, advice, health, difference, events, ...")  # fmt: skip
         export.add_argument("--against", type=Path, metavar="AFTER", help="for the table difference: the other trace")
-        export.add_argument("--by", choices=LEVELS, default="kernel", help="what is compared (default kernel)")
+        export.add_argument("--by", choices=LEVELS, help="for the table difference: what is compared (default kernel)")
         for action in (*several.values(), export):
             action.add_argument("--range", metavar="A:B", help="only this time, in milliseconds from the beginning;"
                                 " either may be left out")  # fmt: skip
@@ -148,6 +148,10 @@ def _export(args: argparse.Namespace, output: "JsonOutput") -> None:
     compares = args.against is not None or args.table == DIFFERENCE
     if compares:
         _check_difference(args)
+    elif args.by is not None:
+        raise UsageError(
+            "--by is for the table difference: name the other trace with --against AFTER, or leave it out."
+        )
     if args.table is not None and args.to not in _WITH_TABLES:
         raise UsageError(f"--table is for csv and npz; {args.to} has no tables. Leave it out, or give --to csv.")
     if args.table is not None and args.table not in (*TABLE_NAMES, DIFFERENCE):
@@ -182,5 +186,5 @@ def _export_difference(args: argparse.Namespace, before: "Linked") -> Path:
     from gptscope.profiling.export.trace_tables import export_difference
     from gptscope.profiling.trace.analysis import diff_traces
 
-    diff = diff_traces(before, open_linked(args.against, args.range_ms), args.by)
+    diff = diff_traces(before, open_linked(args.against, args.range_ms), args.by or "kernel")
     return export_difference(diff, args.to, args.output, overwrite=True)

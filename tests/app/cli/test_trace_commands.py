@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from gptscope.app.__main__ import main
+from gptscope.app.cli.trace import LEVELS
 from gptscope.profiling.records import TraceChunk
 from gptscope.profiling.store.library import Library
 from gptscope.profiling.store.recorder import Recorder
+from gptscope.profiling.trace import analysis
 
 
 def event(name: str, category: str, start: float, duration: float, tid: int = 1, **args: Any) -> dict[str, Any]:
@@ -302,6 +304,16 @@ def test_a_file_name_that_is_no_text_is_shown_with_escapes(trace, before: Path, 
     assert json.loads(target.read_text())["files"][0]["file"].endswith("a\\udcff.json")
     trace("export", strange, "--to", "markdown", "--output", tmp_path / "out.md")
     assert "## Trace a\\\\udcff" in (tmp_path / "out.md").read_text()
+
+
+def test_a_level_without_a_difference_is_refused(trace, before: Path, tmp_path: Path):
+    words = trace("export", before, "--to", "csv", "--by", "module", "--output", tmp_path / "o.csv", code=2)
+    assert "--by is for the table difference" in words
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_the_levels_of_a_difference_are_those_of_the_analysis():
+    assert LEVELS == analysis.LEVELS
 
 
 def test_a_name_that_is_too_long_is_told(trace):
