@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _KINDS = "Traces (*.json *.json.gz *.gz *.zip *.trace);;All files (*)"
 _MODEL_ENDINGS = frozenset({".gguf", ".safetensors", ".pt", ".pth", ".bin", ".ckpt"})
 _HEAD = 4096
+_OTHER_RUN = "not of the shown run: Ctrl+T opens its own"
 
 
 def looks_like_trace(path: Path) -> bool:
@@ -47,6 +48,7 @@ class Tracing(QObject):
         self._recent_menu: QMenu | None = None
         self.tensorboard = TensorBoard(self, window.tell)
         window.controller.experiment_opened.connect(self.show_actions)
+        window.controller.experiment_opened.connect(self._on_experiment_opened)
         window.controller.running_changed.connect(self.show_actions)
 
     # ---------------------------------------------------------------------------------------------- opening
@@ -121,6 +123,21 @@ class Tracing(QObject):
         else:
             self.open(entry.trace, entry.name)
 
+    def _on_experiment_opened(self) -> None:
+        if self.view is not None:
+            self.view.forget_refusal()
+        self._show_whose()
+
+    def _show_whose(self) -> None:
+        """The trace of a run stays in sight while another run is shown, but must not seem to be of that one."""
+        view, experiment, library = self.view, self._window.controller.experiment, self._window.controller.library
+        if view is None or view.trace is None:
+            return
+        run = experiment.current if experiment is not None else None
+        entry = library.find(run.run_id) if run is not None and library is not None else None
+        own = experiment is None or (entry is not None and entry.trace == view.trace.path)
+        view.show_whose(_OTHER_RUN if view.name and not own else "")
+
     def _made_view(self) -> "TraceView":
         if self.view is None:
             from gptscope.app.gui.trace_export import TraceExport
@@ -133,6 +150,7 @@ class Tracing(QObject):
             self.view.export_wanted.connect(self._open_export_menu)
             self.view.shown.connect(self.show_actions)
             self.view.shown.connect(self._remember)
+            self.view.shown.connect(self._show_whose)
             window.stack.addWidget(self.view)
         return self.view
 

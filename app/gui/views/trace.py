@@ -51,6 +51,7 @@ class TraceView(QWidget):
         self._found: Found | None = None
         self.name = ""
         self._name_wanted = ""
+        self._whose = ""
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -154,6 +155,16 @@ class TraceView(QWidget):
             self.header.show_progress(f"Reading {path.name}", 0.0)
             self.loader.compare(self.state.timeline, path)
 
+    def show_whose(self, whose: str) -> None:
+        """Say in the header of what the trace is, where one could be mistaken; empty where not."""
+        self._whose = whose
+        self._show_header()
+
+    def forget_refusal(self) -> None:
+        """Where a file was refused and nothing is shown, say again how to open a trace."""
+        if self.trace is None and not self.loader.busy:
+            set_text(self.empty, _EMPTY)
+
     def close_loader(self) -> None:
         """End the thread, when the window closes."""
         self.loader.close()
@@ -224,7 +235,11 @@ class TraceView(QWidget):
         text, tone = banner(trace, opened.health)
         self.header.show_health(text, tone)
         steps = len(timeline.steps)
-        parts = [fmt.duration(timeline.span / 1e9), f"{steps} step{'s' if steps != 1 else ''}" if steps else "no steps"]
+        parts = [self._whose] if self._whose else []
+        parts += [
+            fmt.duration(timeline.span / 1e9),
+            f"{steps} step{'s' if steps != 1 else ''}" if steps else "no steps",
+        ]
         parts += opened.devices[:2]
         parts += [f"rank {trace.rank}"] if "distributedInfo" in trace.metadata else []
         set_text(self.header.about, ", ".join(parts))

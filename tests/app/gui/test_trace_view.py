@@ -707,3 +707,33 @@ def test_the_timeline_of_a_kept_run_has_the_run_s_name(
     qtbot.waitUntil(lambda: view.trace is not None and not view.loader.busy, timeout=30_000)
     qtbot.waitUntil(lambda: view.header.name.text() == "BF16, fused", timeout=5_000)
     assert window.settings.recent_traces == []
+
+
+def test_a_trace_of_another_run_than_the_shown_one_says_so(
+    window: MainWindow, file: Path, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller, library = window.controller, window.controller.library
+    assert library is not None
+    other = tmp_path / "other.json"
+    kept = {name: SimpleNamespace(trace=trace, name=f"run {name}") for name, trace in (("a", file), ("b", other))}
+    monkeypatch.setattr(library, "find", kept.get)
+    window.commands.show_timeline("a")
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: view.trace is not None and not view.loader.busy, timeout=30_000)
+    for run, words in (("b", "not of the shown run: Ctrl+T opens its own, "), ("a", ""), ("b", "not of")):
+        with monkeypatch.context() as now:
+            now.setattr(controller, "experiment", SimpleNamespace(current=SimpleNamespace(run_id=run)))
+            window.tracing._on_experiment_opened()
+        assert view.header.about.text().startswith(words or "1.")
+    view.open(file)  # a person's own file is of no run
+    qtbot.waitUntil(lambda: not view.loader.busy and "not of" not in view.header.about.text(), timeout=30_000)
+
+
+def test_a_refusal_is_forgotten_when_a_run_is_opened(window: MainWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    window.tracing.open(tmp_path / "nowhere.json")
+    view = window.tracing.view
+    assert view is not None
+    qtbot.waitUntil(lambda: "nowhere.json" in view.empty.text() and not view.loader.busy, timeout=30_000)
+    window.controller.experiment_opened.emit()
+    assert view.empty.text().startswith("No trace is open.")
