@@ -4,10 +4,10 @@ import importlib.util
 import sys
 from pathlib import Path
 
-for _name in ("streams", "quality_streams", "traces"):
-    _full = f"tests_app_{_name}"
+for _name in ("streams", "quality_streams", "traces", "gui/steps"):
+    _full = f"tests_app_{Path(_name).name}"
     if _full not in sys.modules:
-        _spec = importlib.util.spec_from_file_location(_full, Path(__file__).with_name(f"{_name}.py"))
+        _spec = importlib.util.spec_from_file_location(_full, Path(__file__).parent / f"{_name}.py")
         assert _spec is not None
         assert _spec.loader is not None
         _module = importlib.util.module_from_spec(_spec)

@@ -4,17 +4,22 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QtMsgType
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from tests_app_quality_streams import RICH_CAPABILITIES
+from tests_app_steps import opened
 from tests_app_streams import CAPABILITIES, INSPECTED, PEAKS
+from tests_app_traces import write_trace
 
 from gptscope.app.gui.session import Session
 from gptscope.app.gui.settings import Settings
 from gptscope.app.gui.start import build_window, prepare_application
 from gptscope.app.gui.theme import Theme
+from gptscope.app.gui.views.trace import TraceView
 from gptscope.app.gui.window import MainWindow
 from gptscope.profiling.records import Message, Record
 
@@ -103,3 +108,21 @@ def window(bare_window: Callable[[], MainWindow], session: ScriptedSession) -> M
     made = bare_window()
     session.feed(CAPABILITIES, INSPECTED, PEAKS)
     return made
+
+
+@pytest.fixture
+def rich(bare_window: Any, session: Any) -> MainWindow:
+    """A window whose engine knows recipes with settings."""
+    window: MainWindow = bare_window()
+    session.feed(RICH_CAPABILITIES, INSPECTED, PEAKS)
+    return window
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_trace(tmp_path / "run.json.gz")
+
+
+@pytest.fixture
+def view(window: MainWindow, file: Path, qtbot: QtBot) -> TraceView:
+    return opened(window, file, qtbot)

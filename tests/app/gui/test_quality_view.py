@@ -18,34 +18,17 @@ from tests_app_quality_streams import (
     quality,
     scales,
 )
+from tests_app_steps import shown
 from tests_app_streams import FUSED, INSPECTED, PEAKS
 
 from gptscope.app.gui.charts.exporting import export_chart
 from gptscope.app.gui.charts.layer_map_chart import readable
 from gptscope.app.gui.theme import Theme
-from gptscope.app.gui.views.quality import QualityView
 from gptscope.app.gui.window import LIVE, QUALITY, MainWindow
 from gptscope.profiling.experiment import Variant, Workload
-from gptscope.profiling.records import Record, StartExperiment
+from gptscope.profiling.records import StartExperiment
 
 TRAINING = Workload(kind="train", batch=8, context=128, steps=60)
-
-
-@pytest.fixture
-def rich(bare_window: Any, session: Any) -> MainWindow:
-    """A window whose engine knows recipes with settings."""
-    window: MainWindow = bare_window()
-    session.feed(RICH_CAPABILITIES, INSPECTED, PEAKS)
-    return window
-
-
-def shown(window: MainWindow, session: Any, *extra: Record, **more: Any) -> QualityView:
-    """Run a comparison and open the Quality view."""
-    window.controller.run()
-    session.feed(*compared(*extra, **more))
-    window.show_view(QUALITY)
-    assert window.quality is not None
-    return window.quality
 
 
 def test_the_view_appears_once_there_is_something_to_show(rich: MainWindow, session: Any) -> None:

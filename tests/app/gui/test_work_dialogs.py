@@ -7,12 +7,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from tests_app_quality_streams import RICH_CAPABILITIES, compared, fine_tuned, quality
-from tests_app_streams import INSPECTED, PEAKS
+from tests_app_quality_streams import fine_tuned, quality
+from tests_app_steps import shown
+from tests_app_streams import INSPECTED
 
 from gptscope.app.gui.saving_dialog import SavingDialog
-from gptscope.app.gui.views.quality import QualityView
-from gptscope.app.gui.window import QUALITY, MainWindow
+from gptscope.app.gui.window import MainWindow
 from gptscope.profiling.experiment import Variant
 from gptscope.profiling.records import (
     Calibrate,
@@ -22,27 +22,9 @@ from gptscope.profiling.records import (
     FineTune,
     ModelSaved,
     Progress,
-    Record,
     SaveModel,
     StartExperiment,
 )
-
-
-@pytest.fixture
-def rich(bare_window: Any, session: Any) -> MainWindow:
-    """A window whose engine knows recipes with settings."""
-    window: MainWindow = bare_window()
-    session.feed(RICH_CAPABILITIES, INSPECTED, PEAKS)
-    return window
-
-
-def shown(window: MainWindow, session: Any, *extra: Record, **more: Any) -> QualityView:
-    """Run a comparison and open the Quality view."""
-    window.controller.run()
-    session.feed(*compared(*extra, **more))
-    window.show_view(QUALITY)
-    assert window.quality is not None
-    return window.quality
 
 
 def test_fine_tuning_is_started_followed_and_its_result_compared(
