@@ -15,6 +15,14 @@ KINDS = (
 STEPS, LAYERS = 3, 4
 
 
+def slice_event(
+    name: str, category: str, start: float, duration: float, pid: int, tid: int, **args: Any
+) -> dict[str, Any]:
+    """An event with a duration; times in microseconds."""
+    at = {"pid": pid, "tid": tid, "ts": start, "dur": duration}
+    return {"ph": "X", "cat": category, "name": name, **at, "args": args}
+
+
 def gpu_trace() -> dict[str, Any]:
     """Times in microseconds from a million on; every kernel starts 8 us after its launch or when the stream is free."""
     events: list[dict[str, Any]] = [

@@ -13,33 +13,26 @@ _SMALLEST_DIGIT = 9
 _LETTERS = frozenset("0123456789.eE+-")
 
 
-def _prepare(box: QAbstractSpinBox) -> None:
-    box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
-    box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
-
-
-class WholeBox(QSpinBox):
-    """Scrolling must not change what the pointer happens to pass."""
+class _Still:
+    """Beside a class of spin boxes: scrolling must not change what the pointer happens to pass."""
 
     def __init__(self) -> None:
         super().__init__()
-        _prepare(self)
+        assert isinstance(self, QAbstractSpinBox)
+        self.lineEdit().setTextMargins(_INSET, 0, 0, 0)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
 
     @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
-class NumberBox(QDoubleSpinBox):
-    """As above, with digits after the point."""
+class WholeBox(_Still, QSpinBox):
+    """A whole number."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        _prepare(self)
 
-    @guarded
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
+class NumberBox(_Still, QDoubleSpinBox):
+    """A number with digits after the point."""
 
 
 class ExponentBox(NumberBox):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests_app_traces import slice_event
 
 from gptscope.app.__main__ import main
 from gptscope.app.cli.trace import LEVELS
@@ -20,16 +21,7 @@ from gptscope.profiling.trace import analysis
 
 def event(name: str, category: str, start: float, duration: float, tid: int = 1, **args: Any) -> dict[str, Any]:
     pid = 0 if category in {"kernel", "gpu_memcpy"} else 100
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": pid,
-        "tid": tid,
-        "ts": start,
-        "dur": duration,
-        "args": args,
-    }
+    return slice_event(name, category, start, duration, pid, tid, **args)
 
 
 def trace_with(kernel: str, kernel_us: float) -> dict[str, Any]:

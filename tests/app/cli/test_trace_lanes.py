@@ -2,34 +2,21 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests_app_traces import slice_event
 
 from gptscope.app.__main__ import main
-
-
-def slice_event(name: str, category: str, start: float, duration: float, pid: int, tid: int) -> dict[str, Any]:
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": pid,
-        "tid": tid,
-        "ts": start,
-        "dur": duration,
-        "args": {"device": 0, "stream": tid} if pid == 0 else {},
-    }
 
 
 def test_a_devices_lane_is_busy_with_work_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     events = [
         slice_event("ProfilerStep#1", "user_annotation", 0, 100, 1, 1),
-        slice_event("ProfilerStep#1", "gpu_user_annotation", 10, 80, 0, 7),
-        slice_event("gemm", "kernel", 10, 15, 0, 7),
-        slice_event("Memcpy DtoH", "gpu_memcpy", 20, 10, 0, 7),
-        slice_event("Stream Wait Event", "cuda_sync", 30, 50, 0, 7),
-        slice_event("ProfilerStep#1", "gpu_user_annotation", 10, 80, 0, 8),
+        slice_event("ProfilerStep#1", "gpu_user_annotation", 10, 80, 0, 7, device=0, stream=7),
+        slice_event("gemm", "kernel", 10, 15, 0, 7, device=0, stream=7),
+        slice_event("Memcpy DtoH", "gpu_memcpy", 20, 10, 0, 7, device=0, stream=7),
+        slice_event("Stream Wait Event", "cuda_sync", 30, 50, 0, 7, device=0, stream=7),
+        slice_event("ProfilerStep#1", "gpu_user_annotation", 10, 80, 0, 8, device=0, stream=8),
     ]
     trace, target = tmp_path / "trace.json", tmp_path / "out.json"
     trace.write_text(json.dumps({"traceEvents": events}))
