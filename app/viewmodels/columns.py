@@ -127,6 +127,17 @@ def counts(title: str, values: Sequence[int], *, width: int = 64, tip: str = "",
     return numbers(title, values, width=width, tip=tip, shown=_whole, adds=adds)
 
 
+def sizes(
+    title: str, values: Numbers, *, width: int = 76, strong: bool = False, tip: str = "", adds: bool = False
+) -> Column:
+    """Bytes in the unit that suits the largest; the unit stands behind the title."""
+    known = floats(values)
+    factor, unit = fmt.unit_for(float(np.nanmax(known)) if np.isfinite(known).any() else 0.0, "bytes")
+    shown = _whole if unit == "B" else fmt.number
+    heading = f"{title} {unit}".lstrip()
+    return numbers(heading, known, scale=factor, width=width, strong=strong, tip=tip, shown=shown, adds=adds)
+
+
 def _whole(value: float) -> str:
     return fmt.count(round(value))
 

@@ -85,18 +85,19 @@ def filtered_rows(table: Table, words: str) -> Order:
     return np.asarray(found, dtype=np.int64)
 
 
+def total_of(column: Column, rows: Order | slice = slice(None)) -> str:
+    """The sum of some rows of a column; empty where none of them is known or a sum has no meaning."""
+    if column.total is None or not isinstance(column.values, np.ndarray):
+        return ""
+    values = column.values[rows]
+    return "" if np.isnan(values).all() else column.total(float(np.nansum(values)))
+
+
 def filtered_footer(table: Table, rows: Order) -> tuple[str, ...]:
     """The footer of those rows that a filter leaves: how many, and the sums of what adds up."""
     if not table.footer or rows.size == table.rows:
         return table.footer
-    sums = [
-        column.total(float(np.nansum(column.values[rows])))
-        if column.total is not None
-        and isinstance(column.values, np.ndarray)
-        and not np.isnan(column.values[rows]).all()
-        else ""
-        for column in table.columns
-    ]
+    sums = [total_of(column, rows) for column in table.columns]
     return (f"{fmt.count(int(rows.size))} of {fmt.count(table.rows)} rows", *sums[1:])
 
 

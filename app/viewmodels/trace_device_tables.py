@@ -11,9 +11,11 @@ from gptscope.app.viewmodels.columns import (
     many,
     numbers,
     percents,
+    sizes,
     table,
     text,
 )
+from gptscope.app.viewmodels.tables import total_of
 from gptscope.app.viewmodels.trace_page import TraceChart, TracePage
 from gptscope.profiling.trace.analysis import (
     Linked,
@@ -149,20 +151,20 @@ def graphs(linked: Linked) -> TracePage:
 def copies(linked: Linked) -> TracePage:
     """Copies and fills with their bandwidth."""
     rows = copy_sums(linked)
+    moved = sizes("", [row.bytes for row in rows], tip="As the device counted", adds=True)
     columns = [
         text("Copy", [row.name for row in rows], width=260, stretch=True),
         counts("Calls", [row.calls for row in rows], width=67, adds=True),
         numbers("Total ms", [row.total_ns for row in rows], scale=NS_PER_MS, strong=True, width=88, adds=True),
-        numbers("MB", [row.bytes for row in rows], scale=1e6, tip="As the device counted", adds=True),
+        moved,
         numbers("GB/s", [row.bytes_per_s for row in rows], scale=1e9),
         text("Host memory", ["not pinned" if row.pageable else "pinned or none" for row in rows], width=110),
     ]
-    counted = [row.bytes for row in rows if row.bytes is not None]
     footer = {
         0: many(len(rows), "kind of copy or fill", "kinds of copies and fills"),
         1: fmt.count(sum(row.calls for row in rows)),
         2: fmt.number(sum(row.total_ns for row in rows) / NS_PER_MS),
-        3: fmt.number(sum(counted) / 1e6 if counted else None),
+        3: total_of(moved) or fmt.unknown(),
     }
     empty = "No copies or fills were recorded on a device."
     made = table(columns, [row.name for row in rows], sort=2, footer=footer, empty=empty)
@@ -215,8 +217,8 @@ def memory(linked: Linked) -> TracePage:
     columns = [
         text("Operator", [short_name(row.operator) for row in rows], width=300, stretch=True),
         counts("Allocations", [row.allocations for row in rows], width=109),
-        numbers("Allocated MB", [row.allocated_bytes for row in rows], scale=1e6, width=116, strong=True),
-        numbers("Largest MB", [row.largest_bytes for row in rows], scale=1e6, width=102),
+        sizes("Allocated", [row.allocated_bytes for row in rows], width=116, strong=True),
+        sizes("Largest", [row.largest_bytes for row in rows], width=102),
     ]
     footer = {0: "; ".join(peaks)} if peaks else None
     empty = "No allocations were recorded (profiler option profile_memory)."

@@ -4,6 +4,7 @@ import pytest
 from tests_app_streams import CAPABILITIES, PEAKS, profile
 
 from gptscope.app.viewmodels.charts import roofline
+from gptscope.app.viewmodels.columns import sizes
 from gptscope.app.viewmodels.fuzzy import best_matches
 from gptscope.app.viewmodels.help_texts import help_for, help_texts
 from gptscope.app.viewmodels.history_table import history_table
@@ -11,7 +12,7 @@ from gptscope.app.viewmodels.inspect_kernel import find, kernel_lines
 from gptscope.app.viewmodels.kernel_match import baseline_ms, row_key, shown_name
 from gptscope.app.viewmodels.kernel_table import kernel_table, module_table, starred
 from gptscope.app.viewmodels.machine_facts import machine_facts
-from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows
+from gptscope.app.viewmodels.tables import Column, Table, as_tsv, filtered_rows, sorted_rows, total_of
 from gptscope.profiling.experiment import Variant, Workload
 from gptscope.profiling.records import KernelRow, Profile
 from gptscope.profiling.store.entries import Headline, RunEntry
@@ -218,3 +219,22 @@ def test_products_of_another_precision_and_fusion_stand_beside_those_of_the_same
     assert found == [pytest.approx(0.15), None, pytest.approx(0.025), None, None], (
         "each time once, and only where the work is the same"
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "title", "texts", "total"),
+    [
+        ([40, None, 12], "Moved B", ["40", "n/a", "12"], "52"),
+        ([1_500, 20], "Moved kB", ["1.50", "0.0200"], "1.52"),
+        ([2_500_000_000, 8], "Moved GB", ["2.50", "8.00e−9"], "2.50"),
+        ([None], "Moved B", ["n/a"], ""),
+        ([], "Moved B", [], ""),
+    ],
+)
+def test_sizes_are_in_the_unit_of_the_largest(
+    values: list[int | None], title: str, texts: list[str], total: str
+) -> None:
+    column = sizes("Moved", values, adds=True)
+    assert column.title == title
+    assert [column.text(row) for row in range(len(values))] == texts
+    assert total_of(column) == total
